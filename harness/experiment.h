@@ -1,0 +1,38 @@
+// The experiment: reference, interruption, static checks on a moved copy, restore, comparison.
+// Drives processes through their guardian and writes everything that it saw below the output
+// directory.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ckptverify/format.h"
+#include "ckptverify/plan.h"
+#include "ckptverify/report.h"
+#include "harness/observations.h"
+
+namespace ckptverify {
+
+struct ExperimentOptions {
+  std::filesystem::path output_directory;  // made; must be empty or absent
+  std::filesystem::path tool;              // the executable to start as guardian
+  Threads threads = {};
+  /// Called when a phase begins and as its steps pass: "reference", 3, 10.
+  std::function<void(std::string_view phase, std::uint64_t step, std::uint64_t last_step)>
+      progress = {};
+};
+
+struct ExperimentRecord {
+  Observations observations;
+  std::vector<PhaseRecord> phases;
+  Timings timings;
+};
+
+/// An error only where the harness itself cannot work (the directory, the guardian). What trainers
+/// do wrong is in the record.
+Result<ExperimentRecord> run_experiment(const Plan& plan, const FormatTable& formats,
+                                        const ExperimentOptions& options);
+
+}  // namespace ckptverify

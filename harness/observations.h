@@ -1,0 +1,80 @@
+// Everything that the experiment saw, as plain data: the judge reads this and nothing else.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ckptverify/comparison.h"
+#include "ckptverify/event.h"
+#include "ckptverify/exit.h"
+#include "ckptverify/fingerprint.h"
+#include "ckptverify/plan.h"
+#include "ckptverify/report.h"
+
+namespace ckptverify {
+
+/// One entry of a state, wherever it was seen.
+struct StateItem {
+  Digest digest;
+  std::string text;  // a value's text, or dtype and shape of a tensor; empty if unknown
+  bool is_tensor = false;
+};
+
+/// A state as digests: component label -> path relative to the component -> entry. The same for
+/// live states and for checkpoints on disk, so that they can be held against each other.
+using StateDigests = std::map<std::string, std::map<std::string, StateItem>>;
+
+StateDigests state_digests(const StateEvent& event);
+StateDigests state_digests(const Checkpoint& checkpoint, const Fingerprint& fingerprint);
+
+enum class KillOutcome {
+  kNotSent,
+  kConfirmed,    // ended by our SIGKILL, and no process of the tree is left
+  kAlreadyGone,  // it had ended by itself before: the kill proves nothing
+  kSurvivors,    // something is left after the deadline
+};
+
+/// One process tree from start to end.
+struct RunRecord {
+  std::vector<std::string> command;
+  Trace trace;
+  Exit exit;
+  KillOutcome kill = KillOutcome::kNotSent;
+  std::uint64_t processes_killed = 0;
+  /// The save that it was held or stopped at; none if it never got there.
+  std::optional<std::uint64_t> held_at = {};
+  /// What it was waiting for when a deadline passed: "the first step", "the save at step 5".
+  std::string overdue = {};
+  std::string log_tail = {};  // the last lines of its output, for evidence
+};
+
+/// A checkpoint read from disk by our own reader.
+struct CheckpointRecord {
+  std::string format;
+  Fingerprint fingerprint;
+  StateDigests digests;
+};
+
+struct Observations {
+  std::uint64_t save_step = 0;   // N
+  std::uint64_t final_step = 0;  // N + M
+
+  RunRecord reference;
+  RunRecord interrupted;
+  std::optional<RunRecord> resumed = {};         // none: there was nothing to restore
+  std::optional<RunRecord> fresh_eval = {};      // of the moved copy at N
+  std::optional<RunRecord> reference_eval = {};  // of the reference's checkpoint at N + M
+  std::optional<RunRecord> resumed_eval = {};    // of the resumed run's checkpoint at N + M
+
+  std::vector<Finding> static_findings = {};               // of the interrupted checkpoint at N
+  std::optional<CheckpointRecord> reference_saved = {};    // at N
+  std::optional<CheckpointRecord> interrupted_saved = {};  // at N: what was restored
+  std::optional<CheckpointRecord> reference_final = {};    // at N + M
+  std::optional<CheckpointRecord> resumed_final = {};
+  std::optional<Comparison> noise = {};             // reference against interrupted, at N
+  std::optional<Comparison> final_difference = {};  // reference against resumed, at N + M
+};
+
+}  // namespace ckptverify

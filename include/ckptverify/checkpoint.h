@@ -54,13 +54,15 @@ std::string component_label(const Entry& entry);
 /// itself the top-level key keeps its whole path.
 void assign_components(std::vector<Entry>& entries);
 
-/// A digest that the checkpoint stores over a run of its own bytes.
+/// A digest that the checkpoint stores over a run of its own bytes, or over a tensor.
 struct StoredChecksum {
   std::string subject;            // "data/3 in rank0.pt"
   Run run;                        // the bytes that it covers, as stored
   std::string_view algorithm;     // "crc32", "xxh3-128"
   std::string expected;           // lower-case hexadecimal
   std::string (*compute)(Bytes);  // the same text form
+  /// Path of a tensor: the digest is over its logical bytes, and `run` says nothing.
+  std::string entry = {};
 };
 
 struct Checkpoint {

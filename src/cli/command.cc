@@ -1,0 +1,137 @@
+#include "src/cli/command.h"
+
+#include <array>
+#include <cstdio>
+#include <iostream>
+
+#include "formats/formats.h"
+
+namespace ckptverify::cli {
+
+void add_common_options(CLI::App& command, CommonOptions& options, Bulk bulk) {
+  command.add_flag("--json", options.json, "Print one JSON object instead of text");
+  if (bulk == Bulk::kYes) {
+    command.add_option("--threads", options.threads, "Threads that read and hash; 0 is one a core")
+        ->check(CLI::Range(0U, 1024U))
+        ->capture_default_str();
+  }
+}
+
+int report_error(const Error& error) {
+  std::cerr << "ckptverify: " << error.text() << '\n';
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+      return kExitUsage;
+    case ErrorKind::kUnreadable:
+      return kExitNoInput;
+    case ErrorKind::kMalformed:
+      return kExitFail;
+    case ErrorKind::kUnsupported:
+      return kExitInconclusive;
+  }
+  CKPTVERIFY_ASSERT(false);
+}
+
+int exit_code(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return kExitPass;
+    case Verdict::kFail:
+      return kExitFail;
+    case Verdict::kInconclusive:
+      return kExitInconclusive;
+  }
+  CKPTVERIFY_ASSERT(false);
+}
+
+Result<Checkpoint> read_checkpoint(const std::filesystem::path& path) {
+  CKPTVERIFY_TRY(const Source source, Source::open(path));
+  return formats().read(source);
+}
+
+void print_json(const Json& json) {
+  std::cout << json.text(2) << '\n';
+}
+
+std::string size_text(std::uint64_t size) {
+  constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (size < 1024) return std::to_string(size) + " B";
+  auto value = static_cast<double>(size);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
+  return text.data();
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (const std::uint64_t dimension : shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(dimension);
+  }
+  return text + "]";
+}
+
+Json value_json(const Value& value) {
+  struct Visitor {
+    const Value& whole;
+    Json operator()(Null) const { return {}; }
+    Json operator()(bool truth) const { return truth; }
+    Json operator()(std::int64_t number) const { return number; }
+    Json operator()(const BigInteger&) const { return value_text(whole); }
+    Json operator()(double number) const { return number; }
+    Json operator()(const std::string& text) const { return text; }
+    Json operator()(const ByteString&) const { return value_text(whole); }
+    Json operator()(EmptyList) const { return Json::Array{}; }
+    Json operator()(EmptyMap) const { return Json::Object{}; }
+  };
+  return std::visit(Visitor{value}, value);
+}
+
+std::filesystem::path tool_path() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  CKPTVERIFY_ASSERT(!error);
+  return path;
+}
+
+Result<Settings> settings_of(const std::vector<std::string>& texts) {
+  Settings settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{ErrorKind::kUsage, "found '" + text + "', expected NAME=VALUE", "--set"};
+    }
+    settings.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return settings;
+}
+
+std::string shell_text(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  std::string text;
+  for (const std::string& argument : arguments) {
+    if (!text.empty()) text += ' ';
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+      text += argument;
+      continue;
+    }
+    text += '\'';
+    for (const char character : argument) {
+      if (character == '\'') {
+        text += "'\\''";
+      } else {
+        text += character;
+      }
+    }
+    text += '\'';
+  }
+  return text;
+}
+
+}  // namespace ckptverify::cli

@@ -1,0 +1,68 @@
+// What the subcommands share: options that every command takes, opening a checkpoint, exit codes.
+// A subcommand is one pair of files with one function that adds it to the application.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+
+#include "ckptverify/checkpoint.h"
+#include "ckptverify/finding.h"
+#include "ckptverify/fingerprint.h"
+#include "ckptverify/json.h"
+#include "ckptverify/result.h"
+
+namespace ckptverify::cli {
+
+enum ExitCode : int {
+  kExitPass = 0,
+  kExitFail = 1,
+  kExitInconclusive = 2,
+  kExitUsage = 64,
+  kExitNoInput = 66,
+};
+
+enum class Output { kText, kJson };
+
+struct CommonOptions {
+  bool json = false;
+  unsigned threads = 0;  // 0: one a core
+
+  Output output() const { return json ? Output::kJson : Output::kText; }
+};
+
+/// Adds --json, and --threads where `reads_in_bulk`.
+enum class Bulk { kNo, kYes };
+void add_common_options(CLI::App& command, CommonOptions& options, Bulk bulk);
+
+/// Prints `ckptverify: <error>` to standard error; the exit code that its kind has.
+int report_error(const Error& error);
+
+int exit_code(Verdict verdict);
+
+/// Opens a file or directory and reads it by the format that recognises it.
+Result<Checkpoint> read_checkpoint(const std::filesystem::path& path);
+
+/// Writes the value and a newline to standard output.
+void print_json(const Json& json);
+
+/// "1.5 MiB", "312 B".
+std::string size_text(std::uint64_t size);
+
+/// "[2, 3]".
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+
+/// A value for JSON: integers beyond 64 bits and byte strings become strings.
+Json value_json(const Value& value);
+
+/// The running executable.
+std::filesystem::path tool_path();
+
+/// NAME=VALUE texts of --set as pairs.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+Result<Settings> settings_of(const std::vector<std::string>& texts);
+
+/// The command line as it can be pasted into a shell.
+std::string shell_text(const std::vector<std::string>& arguments);
+
+}  // namespace ckptverify::cli

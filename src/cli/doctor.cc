@@ -1,0 +1,190 @@
+// `ckptverify doctor`: what can be observed and promised on this machine and, given a plan, what of
+// the plan can work, before anything is run.
+#include "src/cli/doctor.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "ckptverify/plan.h"
+
+namespace ckptverify::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DoctorOptions {
+  CommonOptions common;
+  std::string plan;
+  std::vector<std::string> settings;
+  std::string directory = ".";
+};
+
+Finding observation(std::string check, bool good, std::string yes, std::string no,
+                    Status otherwise) {
+  return {.check = std::move(check),
+          .status = good ? Status::kPass : otherwise,
+          .message = good ? std::move(yes) : std::move(no)};
+}
+
+/// Whether a file in the directory can be cloned, by cloning one.
+bool clones_files(const fs::path& directory) {
+  std::string from = (directory / "ckptverify-doctor-XXXXXX").string();
+  std::string to = from;
+  const int source = mkostemp(from.data(), O_CLOEXEC);
+  if (source < 0) return false;
+  const int target = mkostemp(to.data(), O_CLOEXEC);
+  const bool written = ::write(source, "x", 1) == 1;
+  const bool cloned = target >= 0 && written && ioctl(target, FICLONE, source) == 0;
+  ::close(source);
+  ::unlink(from.c_str());
+  if (target >= 0) {
+    ::close(target);
+    ::unlink(to.c_str());
+  }
+  return cloned;
+}
+
+bool subreaper_works() {
+  const bool set = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  return set;
+}
+
+bool cgroup_group_can_be_made() {
+  std::ifstream stream("/proc/self/cgroup");
+  std::string line;
+  while (std::getline(stream, line)) {
+    if (line.rfind("0::", 0) != 0) continue;
+    const fs::path group = fs::path("/sys/fs/cgroup") / fs::path(line.substr(3)).relative_path();
+    return ::access(group.c_str(), W_OK) == 0 &&
+           ::access((group / "cgroup.kill").c_str(), W_OK) == 0;
+  }
+  return false;
+}
+
+std::vector<Finding> examine_machine(const fs::path& directory) {
+  std::vector<Finding> findings;
+  findings.push_back(observation(
+      "machine.subreaper", subreaper_works(),
+      "processes that detach from a trainer can be found and killed",
+      "the kernel refuses a subreaper: detached processes can escape a kill", Status::kFail));
+  findings.push_back(observation(
+      "machine.proc",
+      ::access(("/proc/self/task/" + std::to_string(getpid()) + "/children").c_str(), R_OK) == 0,
+      "/proc lists children", "/proc does not list children: the process table is scanned instead",
+      Status::kWarn));
+  findings.push_back(observation(
+      "machine.cgroup", cgroup_group_can_be_made(), "a cgroup can be made and killed as one",
+      "no writable cgroup: if the tool and its guardian are both killed, trainers are left running",
+      Status::kWarn));
+  findings.push_back(observation("machine.reflink", clones_files(directory),
+                                 "snapshots are clones and cost no space in " + directory.string(),
+                                 "snapshots are whole copies in " + directory.string(),
+                                 Status::kWarn));
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  findings.push_back(
+      {.check = "machine.space",
+       .status = error ? Status::kInconclusive : Status::kPass,
+       .message = error ? "free space cannot be read: " + error.message()
+                        : size_text(space.available) + " free in " + directory.string()});
+  findings.push_back(observation(
+      "machine.hdf5", ::access((tool_path().parent_path() / "ckptverify-hdf5").c_str(), X_OK) == 0,
+      "the HDF5 helper is beside the tool",
+      "ckptverify-hdf5 is not beside the tool: HDF5 shards cannot be read", Status::kWarn));
+  return findings;
+}
+
+/// Whether the program that a command starts exists, by the rules of execvp.
+bool program_exists(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const fs::path candidate = fs::path(rest.substr(0, colon)) / program;
+    if (::access(candidate.c_str(), X_OK) == 0) return true;
+    if (colon == std::string::npos) break;
+    rest.erase(0, colon + 1);
+  }
+  return false;
+}
+
+Finding examine_command(const Plan& plan, std::string name, const CommandTemplate& command) {
+  Finding finding{.check = "plan." + name, .message = ""};
+  if (command.empty()) {
+    finding.status = Status::kNotObserved;
+    finding.message = "no command: what only it can show stays unobserved";
+    return finding;
+  }
+  const Result<std::vector<std::string>> words =
+      expand(plan, command, {{"run_dir", "RUN_DIR"}, {"checkpoint", "CHECKPOINT"}, {"step", "0"}});
+  if (!words) {
+    finding.status = Status::kFail;
+    finding.message = words.error().text();
+  } else if (!program_exists(words->front())) {
+    finding.status = Status::kFail;
+    finding.message = "no such program: " + words->front();
+  } else {
+    finding.message = shell_text(*words);
+  }
+  return finding;
+}
+
+Result<int> run_doctor(const DoctorOptions& options) {
+  std::vector<Finding> findings = examine_machine(options.directory);
+  if (!options.plan.empty()) {
+    CKPTVERIFY_TRY(const auto settings, settings_of(options.settings));
+    CKPTVERIFY_TRY(const Plan plan, load_plan(options.plan, settings, tool_path().parent_path()));
+    findings.push_back(examine_command(plan, "train", plan.train));
+    findings.push_back(examine_command(plan, "resume", plan.resume));
+    findings.push_back(examine_command(plan, "eval", plan.eval));
+  }
+  const Verdict verdict = verdict_of(findings);
+  if (options.common.output() == Output::kText) {
+    for (const Finding& finding : findings) {
+      std::cout << status_name(finding.status) << "  " << finding.check << ": " << finding.message
+                << '\n';
+    }
+  } else {
+    Json::Array rows;
+    for (const Finding& finding : findings) {
+      rows.push_back(Json::Object{{"id", finding.check},
+                                  {"status", status_name(finding.status)},
+                                  {"message", finding.message}});
+    }
+    print_json(Json::Object{{"schema", "ckptverify.doctor/1"},
+                            {"verdict", verdict_name(verdict)},
+                            {"checks", std::move(rows)}});
+  }
+  return exit_code(verdict);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& application, int& exit_code) {
+  CLI::App* command = application.add_subcommand(
+      "doctor", "Say what can be observed on this machine, and of a plan, before anything is run");
+  auto options = std::make_shared<DoctorOptions>();
+  command->add_option("plan", options->plan, "Plan to examine as well");
+  command->add_option("--set", options->settings,
+                      "Set a variable of the plan: NAME=VALUE (repeatable)");
+  command->add_option("--dir", options->directory, "Where run would write")->capture_default_str();
+  add_common_options(*command, options->common, Bulk::kNo);
+  command->footer(
+      "Examples: ckptverify doctor\n          ckptverify doctor plan.toml --dir /scratch");
+  command->callback([options, &exit_code] {
+    const Result<int> code = run_doctor(*options);
+    exit_code = code ? *code : report_error(code.error());
+  });
+}
+
+}  // namespace ckptverify::cli

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "src/cli/command.h"
+
+namespace ckptverify::cli {
+
+void add_formats(CLI::App& application, int& exit_code);
+
+}  // namespace ckptverify::cli

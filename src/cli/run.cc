@@ -1,0 +1,134 @@
+// `ckptverify run`: the gate. Drives the trainer through the experiment, judges, reports.
+#include "src/cli/run.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include "formats/formats.h"
+#include "harness/experiment.h"
+#include "harness/judge.h"
+#include "src/cli/report_output.h"
+
+namespace ckptverify::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  CommonOptions common;
+  std::string plan;
+  std::vector<std::string> settings;
+  std::string out;
+  std::string level = "standard";
+
+  std::vector<std::string> repeat() const {
+    std::vector<std::string> words = {"ckptverify", "run", plan};
+    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+    if (level != "standard") words.insert(words.end(), {"--level", level});
+    if (!out.empty()) words.insert(words.end(), {"--out", out});
+    return words;
+  }
+};
+
+/// One line that is rewritten on a terminal; a line a phase elsewhere.
+class Progress {
+ public:
+  explicit Progress(bool terminal) : terminal_(terminal) {}
+
+  void show(std::string_view phase, std::uint64_t step, std::uint64_t last_step) {
+    const bool new_phase = phase != phase_;
+    phase_ = phase;
+    const double elapsed_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    if (terminal_) {
+      std::cerr << "\r\033[K" << phase << ": step " << step << " of " << last_step << ", "
+                << static_cast<int>(elapsed_s) << " s" << std::flush;
+    } else if (new_phase) {
+      std::cerr << phase << '\n';
+    }
+  }
+
+  void clear() const {
+    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  bool terminal_;
+  std::string phase_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+Report make_report(const Plan& plan, ExperimentRecord record, Judgement judgement) {
+  Report report{.command = "run", .subject = plan.file.string()};
+  report.checks = std::move(judgement.findings);
+  report.identity = std::move(judgement.identity);
+  report.curves = std::move(judgement.curves);
+  report.proven = std::move(judgement.proven);
+  report.not_proven = std::move(judgement.not_proven);
+  report.save_step = plan.save_step;
+  report.final_step = plan.final_step;
+  if (const auto& saved = record.observations.interrupted_saved) {
+    report.fingerprint = saved->fingerprint.whole.text();
+  }
+  report.phases = std::move(record.phases);
+  report.timings = std::move(record.timings);
+  report.environment = tool_environment();
+  report.seed = plan.seed;
+  conclude(report);
+  return report;
+}
+
+Result<int> run_gate(const RunOptions& options) {
+  CKPTVERIFY_TRY(const Settings settings, settings_of(options.settings));
+  CKPTVERIFY_TRY(const Plan plan, load_plan(options.plan, settings, tool_path().parent_path()));
+  const fs::path out = fs::absolute(options.out.empty() ? "ckptverify-out" : options.out);
+
+  Progress progress(isatty(STDERR_FILENO) != 0);
+  ExperimentOptions experiment{.output_directory = out,
+                               .tool = tool_path(),
+                               .threads = {options.common.threads},
+                               .progress = [&progress](auto... step) { progress.show(step...); }};
+  Result<ExperimentRecord> record = run_experiment(plan, formats(), experiment);
+  progress.clear();
+  if (!record) return std::move(record).error();
+
+  Judgement judgement = judge(plan, record->observations);
+  Report report = make_report(plan, *std::move(record), std::move(judgement));
+  report.output_directory = out.string();
+  report.repeat_command = shell_text(options.repeat());
+  const Result<void> written = write_report_files(report, out);
+  print_report(report, options.common.output());
+  CKPTVERIFY_TRY_VOID(written);
+  return exit_code(report.verdict);
+}
+
+}  // namespace
+
+void add_run(CLI::App& application, int& exit_code) {
+  CLI::App* command = application.add_subcommand(
+      "run", "The gate: train, save, kill, restore, continue, compare; a verdict with its cause");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("plan", options->plan, "Plan file (TOML)")->required();
+  command->add_option("--set", options->settings,
+                      "Set a variable of the plan: NAME=VALUE (repeatable)");
+  command->add_option("--out", options->out,
+                      "Directory for the report, logs and checkpoints; new or empty "
+                      "(default: ckptverify-out)");
+  command->add_option("--level", options->level, "How much is tried: quick, standard, deep")
+      ->check(CLI::IsMember({"quick", "standard", "deep"}))
+      ->capture_default_str();
+  add_common_options(*command, options->common, Bulk::kYes);
+  command->footer(
+      "Examples: ckptverify run plan.toml --out gate\n"
+      "          ckptverify run plan.toml --set format=safetensors --set shards=4 --json\n"
+      "Levels are accepted and, in this version, equal.");
+  command->callback([options, &exit_code] {
+    const Result<int> code = run_gate(*options);
+    exit_code = code ? *code : report_error(code.error());
+  });
+}
+
+}  // namespace ckptverify::cli

@@ -68,7 +68,7 @@ std::span<const CauseKindRow> cause_kinds();
 
 struct Cause {
   CauseKind kind = CauseKind::kUnknown;
-  std::optional<Component> component;  // only for kUnknown
+  std::optional<Component> component = {};  // only for kUnknown
 
   /// "sched-lost", or "unknown(model)".
   std::string id() const;

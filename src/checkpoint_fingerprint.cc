@@ -1,0 +1,129 @@
+// The fingerprint of a whole checkpoint: every tensor's leaves are hashed in parallel, then the
+// entries, components and the whole are joined from their digests.
+#include <algorithm>
+#include <unordered_map>
+
+#include "ckptverify/fingerprint.h"
+#include "src/leaves.h"
+#include "src/tensor_scan.h"
+
+namespace ckptverify {
+namespace {
+
+bool same_elements(const Tensor& a, const Tensor& b) {
+  const auto same_piece = [](const Piece& p, const Piece& q) {
+    return p.offset == q.offset && p.shape == q.shape && p.strides == q.strides &&
+           p.first_element == q.first_element && p.run.file == q.run.file &&
+           p.run.offset == q.run.offset && p.run.stored_size == q.run.stored_size &&
+           p.run.size == q.run.size && p.run.decode == q.run.decode && p.run.owned == q.run.owned;
+  };
+  return a.dtype == b.dtype && a.shape == b.shape && a.byte_order == b.byte_order &&
+         a.conjugate == b.conjugate && a.negative == b.negative && a.absent == b.absent &&
+         std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), same_piece);
+}
+
+using TensorDigests = std::unordered_map<const Tensor*, Digest>;
+
+/// The tensor whose bytes are read for this entry: for an alias with the very same elements, the
+/// one that it is an alias of.
+const Tensor* read_for(const Checkpoint& checkpoint, const NamedTensor& named) {
+  if (named.entry->alias_of.empty()) return named.tensor;
+  const Entry* first = find_entry(checkpoint, named.entry->alias_of);
+  const Tensor* tensor = first == nullptr ? nullptr : std::get_if<Tensor>(&first->node);
+  return tensor != nullptr && same_elements(*tensor, *named.tensor) ? tensor : named.tensor;
+}
+
+/// The digests of all tensors that have data.
+Result<TensorDigests> hash_tensors(const Checkpoint& checkpoint, Threads threads) {
+  const std::vector<NamedTensor> named = tensors_with_data(checkpoint);
+  std::vector<const Tensor*> tensors;
+  std::vector<const NamedTensor*> names;
+  for (const NamedTensor& one : named) {
+    if (read_for(checkpoint, one) != one.tensor) continue;
+    tensors.push_back(one.tensor);
+    names.push_back(&one);
+  }
+  std::vector<std::vector<Digest>> leaves(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    leaves[i].resize(leaf_count(logical_size(*tensors[i])));
+  }
+  auto errors = scan_leaves(checkpoint, tensors, threads, [&](const Leaf& leaf) {
+    leaves[leaf.tensor][leaf.offset / kLeafSize] = hash_bytes(leaf.bytes);
+  });
+  TensorDigests digests;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (errors[i]) return std::move(*errors[i]).about(names[i]->path);
+    digests[tensors[i]] = digest_of_leaves(dtype_name(tensors[i]->dtype), tensors[i]->shape,
+                                           logical_size(*tensors[i]), leaves[i]);
+  }
+  for (const NamedTensor& one : named) digests[one.tensor] = digests[read_for(checkpoint, one)];
+  return digests;
+}
+
+/// None for an opaque node.
+std::optional<Digest> digest_of(const Node& node, const TensorDigests& digests) {
+  if (const auto* value = std::get_if<Value>(&node)) return value_digest(*value);
+  if (const auto* tensor = std::get_if<Tensor>(&node)) {
+    const std::string_view dtype = dtype_name(tensor->dtype);
+    if (tensor->absent) return absent_tensor_digest(dtype, tensor->shape);
+    const auto found = digests.find(tensor);
+    return found != digests.end() ? found->second : tensor_digest(dtype, tensor->shape, {});
+  }
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
+    std::vector<std::pair<std::string, Digest>> parts;
+    for (const auto& [name, part] : (*composite)->parts) {
+      if (auto digest = digest_of(part, digests)) parts.emplace_back(name, *digest);
+    }
+    return composite_digest((*composite)->kind, std::move(parts));
+  }
+  return std::nullopt;
+}
+
+std::uint64_t tensor_bytes(const Node& node) {
+  if (const auto* tensor = std::get_if<Tensor>(&node)) {
+    return tensor->absent ? 0 : logical_size(*tensor);
+  }
+  std::uint64_t size = 0;
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
+    for (const auto& [name, part] : (*composite)->parts) size += tensor_bytes(part);
+  }
+  return size;
+}
+
+/// What a component's two digests are made of.
+struct Members {
+  std::vector<std::pair<std::string, Digest>> tensors;
+  std::vector<std::pair<std::string, Digest>> all;
+  std::uint64_t tensor_bytes = 0;
+};
+
+}  // namespace
+
+Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
+  CKPTVERIFY_TRY(const TensorDigests digests, hash_tensors(checkpoint, threads));
+  Fingerprint result;
+  std::map<std::string, Members> members;
+  for (const Entry& entry : checkpoint.entries) {
+    const auto& digest = result.entries.emplace_back(digest_of(entry.node, digests));
+    if (!digest) continue;
+    Members& component = members[component_label(entry)];
+    component.all.emplace_back(relative_path(entry), *digest);
+    if (!std::holds_alternative<Value>(entry.node))
+      component.tensors.push_back(component.all.back());
+    component.tensor_bytes += tensor_bytes(entry.node);
+  }
+  std::vector<std::pair<std::string, Digest>> components;
+  for (auto& [label, component] : members) {
+    const std::uint64_t count = component.all.size();
+    const Digest all = component_digest(std::move(component.all));
+    result.components[label] = {.tensors = component_digest(std::move(component.tensors)),
+                                .all = all,
+                                .entry_count = count,
+                                .tensor_bytes = component.tensor_bytes};
+    components.emplace_back(label, all);
+  }
+  result.whole = checkpoint_digest(std::move(components));
+  return result;
+}
+
+}  // namespace ckptverify

@@ -33,6 +33,9 @@ class Source {
 
   /// Relative paths of all regular files below the directory, sorted; '/' between parts.
   const std::vector<std::string>& members() const;
+  /// Relative paths of what is below the directory and is never opened, sorted: FIFOs, devices,
+  /// sockets, and links to anything but a regular file inside of it.
+  const std::vector<std::string>& refused() const;
   bool has_member(std::string_view relative) const;
   /// One of members(), mapped when asked for. The name may come from an untrusted file.
   Result<Source> member(std::string_view relative) const;

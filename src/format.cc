@@ -1,0 +1,75 @@
+// The format table: which format recognises a source, and what to say when none does.
+#include "ckptverify/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace ckptverify {
+
+namespace {
+
+/// Begins with the words, letters of any case, after white space.
+bool begins_with(std::string_view text, std::string_view words) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos || text.size() - start < words.size()) return false;
+  return std::equal(words.begin(), words.end(), text.begin() + static_cast<std::ptrdiff_t>(start),
+                    [](char word, char found) {
+                      return word == std::tolower(static_cast<unsigned char>(found));
+                    });
+}
+
+struct Impostor {
+  std::string_view start;  // lower case
+  std::string_view name;
+};
+
+constexpr std::array kImpostors = {
+    Impostor{"version https://git-lfs.github.com/spec/", "a Git LFS pointer"},
+    Impostor{"<!doctype html", "an HTML page"},
+    Impostor{"<html", "an HTML page"},
+    Impostor{"<?xml", "an XML document"},
+};
+
+/// Nothing recognised the source: what stands in a checkpoint's place, where that can be told.
+Error unrecognised(const Source& source) {
+  if (source.is_directory()) {
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "no known checkpoint format; found a directory of " +
+                            std::to_string(source.members().size()) + " files"};
+  }
+  const std::string_view text = as_text(source.bytes());
+  if (text.empty()) {
+    return Error{.message = "not a checkpoint; found an empty file, expected at least one byte",
+                 .offset = 0,
+                 .cause = Cause{.kind = CauseKind::kTrunc}};
+  }
+  for (const Impostor& impostor : kImpostors) {
+    if (!begins_with(text, impostor.start)) continue;
+    return Error{.message = "not a checkpoint; found " + std::string(impostor.name) +
+                            ", expected the data that it stands for",
+                 .offset = 0,
+                 .cause = Cause{.kind = CauseKind::kImpostor}};
+  }
+  return Error{.kind = ErrorKind::kUnsupported,
+               .message = "no known checkpoint format; found a file of " +
+                          std::to_string(text.size()) + " bytes without a known beginning"};
+}
+
+}  // namespace
+
+const Format* FormatTable::recognise(const Source& source) const {
+  const auto row = std::find_if(rows_.begin(), rows_.end(),
+                                [&source](const Format& format) { return format.sniff(source); });
+  return row == rows_.end() ? nullptr : &*row;
+}
+
+Result<Checkpoint> FormatTable::read(const Source& source) const {
+  const Format* format = recognise(source);
+  if (format == nullptr) return unrecognised(source).about(source.name());
+  auto checkpoint = format->read(source, *this);
+  if (!checkpoint) return std::move(checkpoint).error().about(source.name());
+  return checkpoint;
+}
+
+}  // namespace ckptverify

@@ -22,7 +22,6 @@ Result<LogicalBytes> covered_bytes(const Checkpoint& checkpoint, const StoredChe
     }
     return logical_bytes(checkpoint, *tensor);
   }
-  if (checksum.run.owned != nullptr) return LogicalBytes(Bytes(*checksum.run.owned));
   CKPTVERIFY_TRY(const Bytes bytes, stored_bytes(checkpoint, checksum.run));
   return LogicalBytes(bytes);
 }

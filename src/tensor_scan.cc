@@ -33,6 +33,15 @@ void visit_all(std::size_t tensor, Bytes bytes, const std::function<void(const L
   }
 }
 
+/// A dimension of one element may have any stride.
+bool is_row_major(const Piece& piece) {
+  const std::vector<std::int64_t> expected = contiguous_strides(piece.shape);
+  for (std::size_t d = 0; d < piece.shape.size(); ++d) {
+    if (piece.shape[d] > 1 && piece.strides[d] != expected[d]) return false;
+  }
+  return true;
+}
+
 void add_tensors(const Entry& entry, const Node& node, const std::string& path,
                  std::vector<NamedTensor>& found) {
   if (const auto* tensor = std::get_if<Tensor>(&node)) {
@@ -50,8 +59,7 @@ bool stored_as_read(const Tensor& tensor) {
   if (tensor.pieces.size() != 1 || tensor.conjugate || tensor.negative) return false;
   if (tensor.byte_order != ByteOrder::kLittle && dtype_size(tensor.dtype) != 1) return false;
   const Piece& piece = tensor.pieces.front();
-  return piece.run.decode == nullptr && piece.shape == tensor.shape &&
-         piece.strides == contiguous_strides(tensor.shape);
+  return piece.run.decode == nullptr && piece.shape == tensor.shape && is_row_major(piece);
 }
 
 std::vector<std::optional<Error>> scan_leaves(const Checkpoint& checkpoint,

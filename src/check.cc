@@ -1,0 +1,310 @@
+// The static checks, each a function from the checkpoint to its findings. None of them looks at
+// another's outcome, so that one fault hides no other.
+#include "ckptverify/check.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "src/finite.h"
+
+namespace ckptverify {
+namespace {
+
+// Ranges and names in one finding: enough to see a pattern, few enough to read.
+constexpr std::size_t kShownMax = 8;
+
+constexpr std::array kOwners = {Owner::kTensor, Owner::kMetadata, Owner::kFraming, Owner::kPadding,
+                                Owner::kUnverifiable};
+
+Cause cause_of(CauseKind kind) {
+  return {.kind = kind, .component = {}};
+}
+
+std::string file_name(const Checkpoint& checkpoint, std::uint32_t file) {
+  return file < checkpoint.files.size() ? checkpoint.files[file].name()
+                                        : "file " + std::to_string(file);
+}
+
+std::string range_text(const Checkpoint& checkpoint, const ByteRange& range) {
+  return file_name(checkpoint, range.file) + ": byte " + std::to_string(range.offset) + ", " +
+         std::to_string(range.size) + " bytes";
+}
+
+std::vector<std::uint64_t> file_sizes(const Checkpoint& checkpoint) {
+  std::vector<std::uint64_t> sizes;
+  for (const Source& file : checkpoint.files) sizes.push_back(file.bytes().size());
+  return sizes;
+}
+
+Finding readable(const Checkpoint& checkpoint) {
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t size : file_sizes(checkpoint)) bytes += size;
+  const std::string entries = std::to_string(checkpoint.entries.size());
+  const std::string files = std::to_string(checkpoint.files.size());
+  return {.check = "static.readable",
+          .message = "read as " + checkpoint.format + ": " + entries + " entries in " +
+                     std::to_string(bytes) + " bytes of " + files + " files",
+          .evidence = {{"format", checkpoint.format},
+                       {"entries", entries},
+                       {"bytes", std::to_string(bytes)},
+                       {"files", files}}};
+}
+
+Evidence range_evidence(const Checkpoint& checkpoint, const ByteRange& range,
+                        std::string_view name) {
+  return {std::string(name), range_text(checkpoint, range)};
+}
+
+Finding gap_finding(const Checkpoint& checkpoint, const std::vector<ByteRange>& gaps) {
+  std::uint64_t bytes = 0;
+  for (const ByteRange& gap : gaps) bytes += gap.size;
+  const ByteRange& first = gaps.front();
+  Finding finding{.check = "static.coverage",
+                  .status = Status::kFail,
+                  .cause = cause_of(CauseKind::kLayout),
+                  .subject = file_name(checkpoint, first.file),
+                  .message = file_name(checkpoint, first.file) + ": byte " +
+                             std::to_string(first.offset) + ": " + std::to_string(first.size) +
+                             " bytes belong to nothing; found " + std::to_string(bytes) +
+                             " such bytes in " + std::to_string(gaps.size()) +
+                             " ranges, expected 0",
+                  .evidence = {{"file", file_name(checkpoint, first.file)},
+                               {"offset", std::to_string(first.offset)},
+                               {"size", std::to_string(first.size)}}};
+  for (std::size_t i = 0; i < std::min(gaps.size(), kShownMax); ++i) {
+    finding.evidence.push_back(range_evidence(checkpoint, gaps[i], "unowned"));
+  }
+  return finding;
+}
+
+Finding overlap_finding(const Checkpoint& checkpoint, const std::vector<Overlap>& overlaps) {
+  const Overlap& first = overlaps.front();
+  const std::string file = file_name(checkpoint, first.second.range.file);
+  Finding finding{.check = "static.coverage",
+                  .status = Status::kFail,
+                  .cause = cause_of(CauseKind::kLayout),
+                  .subject = file,
+                  .message = file + ": byte " + std::to_string(first.second.range.offset) + ": " +
+                             first.second.label + " begins inside " + first.first.label +
+                             "; found " + std::to_string(overlaps.size()) + " overlaps, expected 0",
+                  .evidence = {{"file", file},
+                               {"offset", std::to_string(first.second.range.offset)},
+                               {"size", std::to_string(first.second.range.size)}}};
+  for (std::size_t i = 0; i < std::min(overlaps.size(), kShownMax); ++i) {
+    for (const OwnedRange* owned : {&overlaps[i].first, &overlaps[i].second}) {
+      finding.evidence.push_back(range_evidence(checkpoint, owned->range, owned->label));
+    }
+  }
+  return finding;
+}
+
+std::vector<Finding> coverage(const Checkpoint& checkpoint) {
+  std::vector<Finding> findings;
+  const auto gaps = checkpoint.coverage.gaps(file_sizes(checkpoint));
+  const auto overlaps = checkpoint.coverage.overlaps();
+  if (!gaps.empty()) findings.push_back(gap_finding(checkpoint, gaps));
+  if (!overlaps.empty()) findings.push_back(overlap_finding(checkpoint, overlaps));
+  if (!findings.empty()) return findings;
+  Finding pass{.check = "static.coverage", .message = "every byte has exactly one owner"};
+  for (const Owner owner : kOwners) {
+    pass.evidence.push_back(
+        {std::string(owner_name(owner)), std::to_string(checkpoint.coverage.size(owner))});
+  }
+  return {std::move(pass)};
+}
+
+std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
+  const std::uint64_t bytes = checkpoint.coverage.size(Owner::kUnverifiable);
+  if (bytes == 0) {
+    return {{.check = "static.unverifiable", .message = "no byte could change without notice"}};
+  }
+  Finding finding{.check = "static.unverifiable",
+                  .status = Status::kWarn,
+                  .message = std::to_string(bytes) +
+                             " bytes mean nothing or are protected by nothing: damage there is not "
+                             "seen",
+                  .evidence = {{"bytes", std::to_string(bytes)}}};
+  for (const OwnedRange& owned : checkpoint.coverage.sorted()) {
+    if (owned.owner != Owner::kUnverifiable) continue;
+    if (finding.evidence.size() > kShownMax) break;
+    finding.evidence.push_back(range_evidence(checkpoint, owned.range, owned.label));
+  }
+  return {std::move(finding)};
+}
+
+/// What a component's loss is called.
+Cause loss_of(Component component) {
+  switch (component) {
+    case Component::kModel:
+      return cause_of(CauseKind::kValues);
+    case Component::kOptimizer:
+      return cause_of(CauseKind::kOptLost);
+    case Component::kScheduler:
+      return cause_of(CauseKind::kSchedLost);
+    case Component::kScaler:
+      return cause_of(CauseKind::kScaler);
+    case Component::kStep:
+      return cause_of(CauseKind::kStepCount);
+    case Component::kRng:
+      return cause_of(CauseKind::kRngLost);
+    case Component::kDataCursor:
+      return cause_of(CauseKind::kDataCursor);
+    case Component::kEma:
+      return cause_of(CauseKind::kEma);
+    case Component::kConfig:
+    case Component::kOther:
+      break;
+  }
+  return {.kind = CauseKind::kUnknown, .component = component};
+}
+
+struct Presence {
+  std::set<std::string> labels;  // one a rank, where each has its own
+  std::uint64_t entry_count = 0;
+  bool empty = true;  // nothing but null, [] and {}
+};
+
+bool holds_nothing(const Node& node) {
+  const auto* value = std::get_if<Value>(&node);
+  return value != nullptr &&
+         (std::holds_alternative<Null>(*value) || std::holds_alternative<EmptyList>(*value) ||
+          std::holds_alternative<EmptyMap>(*value));
+}
+
+std::map<Component, Presence> presences(const Checkpoint& checkpoint) {
+  std::map<Component, Presence> found;
+  for (const Entry& entry : checkpoint.entries) {
+    Presence& presence = found[entry.component];
+    presence.labels.insert(component_label(entry));
+    ++presence.entry_count;
+    presence.empty = presence.empty && holds_nothing(entry.node);
+  }
+  return found;
+}
+
+std::string presence_text(const Presence& presence) {
+  std::string text = presence.empty ? "empty" : std::to_string(presence.entry_count) + " entries";
+  if (presence.labels.size() == 1 && presence.labels.begin()->find('.') == std::string::npos) {
+    return text;
+  }
+  text += " in";
+  for (const std::string& label : presence.labels) text += " " + label;
+  return text;
+}
+
+/// A required component that is absent or empty; nothing if it is there. A scaler's state is empty
+/// when it is off.
+std::optional<Finding> requirement(Component component, const Presence* presence) {
+  if (presence != nullptr && !presence->empty) return std::nullopt;
+  const std::string name(component_name(component));
+  if (presence != nullptr && component == Component::kScaler) {
+    return Finding{.check = "static.components",
+                   .status = Status::kNotApplicable,
+                   .subject = name,
+                   .message = "scaler: its state is empty, as that of a scaler that is off"};
+  }
+  const std::string found = presence == nullptr ? "no entry" : "an empty state";
+  return Finding{.check = "static.components",
+                 .status = Status::kFail,
+                 .cause = loss_of(component),
+                 .subject = name,
+                 .message = name + ": required, and not in the checkpoint; found " + found +
+                            ", expected at least one entry",
+                 .evidence = {{"found", found}}};
+}
+
+std::vector<Finding> component_findings(const Checkpoint& checkpoint,
+                                        const std::vector<Component>& required) {
+  const auto found = presences(checkpoint);
+  const auto presence_of = [&](Component component) {
+    const auto place = found.find(component);
+    return place == found.end() ? nullptr : &place->second;
+  };
+  std::vector<Finding> findings;
+  for (const Component component : required) {
+    auto finding = requirement(component, presence_of(component));
+    if (finding) findings.push_back(std::move(*finding));
+  }
+  const bool config_required =
+      std::find(required.begin(), required.end(), Component::kConfig) != required.end();
+  if (presence_of(Component::kConfig) == nullptr && !config_required) {
+    findings.push_back({.check = "static.components",
+                        .status = Status::kWarn,
+                        .subject = "config",
+                        .message = "config: not in the checkpoint; the run's settings must come "
+                                   "from elsewhere"});
+  }
+  Finding summary{.check = "static.components", .message = {}};
+  std::string present;
+  for (const Component component : components()) {
+    const std::string name(component_name(component));
+    const Presence* presence = presence_of(component);
+    summary.evidence.push_back({name, presence == nullptr ? "absent" : presence_text(*presence)});
+    if (presence != nullptr) present += (present.empty() ? "" : ", ") + name;
+  }
+  summary.message = present.empty() ? "no component is present" : "present: " + present;
+  findings.push_back(std::move(summary));
+  return findings;
+}
+
+void collect_opaque(const Node& node, std::map<std::string, std::uint64_t>& types) {
+  if (const auto* opaque = std::get_if<Opaque>(&node)) ++types[opaque->type];
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
+    for (const auto& [name, part] : (*composite)->parts) collect_opaque(part, types);
+  }
+}
+
+std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
+  std::vector<Finding> findings;
+  if (!checkpoint.uninterpreted.empty()) {
+    Finding finding{.check = "static.interpreted",
+                    .status = Status::kInconclusive,
+                    .subject = checkpoint.uninterpreted.front(),
+                    .message = std::to_string(checkpoint.uninterpreted.size()) +
+                               " parts could not be interpreted, the first is " +
+                               checkpoint.uninterpreted.front()};
+    for (const std::string& what : checkpoint.uninterpreted) {
+      if (finding.evidence.size() == kShownMax) break;
+      finding.evidence.push_back({"uninterpreted", what});
+    }
+    findings.push_back(std::move(finding));
+  }
+  std::map<std::string, std::uint64_t> types;
+  for (const Entry& entry : checkpoint.entries) collect_opaque(entry.node, types);
+  if (!types.empty()) {
+    Finding finding{.check = "static.interpreted", .status = Status::kWarn, .message = {}};
+    std::uint64_t count = 0;
+    for (const auto& [type, type_count] : types) {
+      count += type_count;
+      finding.evidence.push_back({type, std::to_string(type_count)});
+    }
+    finding.message = std::to_string(count) + " objects of " + std::to_string(types.size()) +
+                      " classes are not modelled: listed, not hashed";
+    findings.push_back(std::move(finding));
+  }
+  if (findings.empty()) {
+    findings.push_back({.check = "static.interpreted", .message = "everything was interpreted"});
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> check_checkpoint(const Checkpoint& checkpoint, const CheckOptions& options) {
+  std::vector<Finding> findings = {readable(checkpoint)};
+  const auto add = [&findings](std::vector<Finding> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+  };
+  add(interpreted(checkpoint));
+  add(coverage(checkpoint));
+  add(unverifiable(checkpoint));
+  add(verify_checksums(checkpoint, options.threads));
+  add(check_finite(checkpoint, options.threads));
+  add(component_findings(checkpoint, options.required));
+  add(checkpoint.findings);
+  return findings;
+}
+
+}  // namespace ckptverify

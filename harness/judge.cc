@@ -1,0 +1,194 @@
+// The judgement: all groups of checks in order of evidence, then what only their sum shows. Failing
+// checks without evidence of their own are consequences of the first cause, a pass needs its
+// minimum of evidence, and waivers come last.
+#include "harness/judge.h"
+
+#include <algorithm>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify {
+namespace judging {
+namespace {
+
+bool is_group(const Finding& finding, std::string_view group) {
+  return finding.check.size() > group.size() && finding.check.starts_with(group) &&
+         finding.check[group.size()] == '.';
+}
+
+/// What a wrong step count explains: everything that is computed from the count.
+bool follows_count(const Finding& finding) {
+  constexpr std::string_view kGroups[] = {"trajectory", "final", "eval", "data", "rng", "restore"};
+  const bool in_group =
+      std::any_of(std::begin(kGroups), std::end(kGroups),
+                  [&](std::string_view group) { return is_group(finding, group); });
+  return in_group || finding.check == "identity.scheduler" || finding.check == "identity.step" ||
+         finding.check == "identity.data_cursor";
+}
+
+Component component_of(const Finding& finding) {
+  const Component component = component_of_label(finding.subject);
+  if (component != Component::kOther) return component;
+  return is_group(finding, "trajectory") || is_group(finding, "eval") ? Component::kModel
+                                                                      : Component::kOther;
+}
+
+void attribute(const Case& subject, std::vector<Finding>& findings) {
+  const bool from_elsewhere =
+      subject.start == Start::kFromScratch || subject.start == Start::kOtherCheckpoint;
+  std::optional<Cause> first;
+  for (Finding& finding : findings) {
+    if (finding.status != Status::kFail) continue;
+    if (!is_group(finding, "static")) {
+      if (from_elsewhere) finding.cause = cause(CauseKind::kWrongStart);
+      if (subject.start == Start::kWrongCount && follows_count(finding))
+        finding.cause = cause(CauseKind::kStepCount);
+    }
+    if (!first && finding.cause && finding.cause->kind != CauseKind::kUnknown)
+      first = finding.cause;
+  }
+  for (Finding& finding : findings)
+    if (finding.status == Status::kFail && !finding.cause)
+      finding.cause = first ? *first : unknown(component_of(finding));
+}
+
+bool holds(Status status) {
+  return status == Status::kPass || status == Status::kWarn || status == Status::kWaived ||
+         status == Status::kNotApplicable || status == Status::kSkipped;
+}
+
+bool group_holds(const std::vector<Finding>& findings, std::string_view group) {
+  bool any = false;
+  for (const Finding& finding : findings) {
+    if (!is_group(finding, group)) continue;
+    if (!holds(finding.status)) return false;
+    any = any || finding.status == Status::kPass;
+  }
+  return any;
+}
+
+bool check_holds(const std::vector<Finding>& findings, std::string_view check) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.check == check &&
+           (finding.status == Status::kPass || finding.status == Status::kWaived);
+  });
+}
+
+bool static_holds(const std::vector<Finding>& findings) {
+  bool any = false;
+  for (const Finding& finding : findings) {
+    if (!is_group(finding, "static")) continue;
+    if (finding.status == Status::kFail || finding.status == Status::kInconclusive) return false;
+    any = any || finding.status == Status::kPass;
+  }
+  return any;
+}
+
+/// M equal steps: the losses of all of them, and nothing else that was seen parted.
+bool steps_hold(const std::vector<Finding>& findings) {
+  return check_holds(findings, "trajectory.loss") &&
+         std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+           return is_group(finding, "trajectory") &&
+                  (finding.status == Status::kFail || finding.status == Status::kInconclusive);
+         });
+}
+
+/// What a pass needs and is missing; empty when it may pass.
+std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) {
+  std::vector<std::string> missing;
+  if (!check_holds(findings, "process.kill")) missing.push_back("a confirmed kill");
+  if (!static_holds(findings)) missing.push_back("static checks of the checkpoint that passed");
+  if (!check_holds(findings, "restore.step")) missing.push_back("a restore at the saved step");
+  const bool same_state = group_holds(findings, "identity") && steps_hold(findings);
+  if (!same_state && !group_holds(findings, "final"))
+    missing.push_back(
+        "either live = disk = restored for every component and all steps equal, or equal final "
+        "checkpoints");
+  return missing;
+}
+
+void require_evidence(std::vector<Finding>& findings) {
+  if (verdict_of(findings) != Verdict::kPass) return;
+  const std::vector<std::string> missing = missing_evidence(findings);
+  if (missing.empty()) return;
+  Finding finding{.check = "verdict.evidence",
+                  .status = Status::kInconclusive,
+                  .subject = "verdict",
+                  .message =
+                      "nothing failed, and a pass is not proven: "
+                      "missing is " +
+                      missing.front()};
+  for (std::size_t i = 1; i < missing.size(); ++i) finding.message += "; " + missing[i];
+  if (steps_hold(findings))
+    finding.evidence.push_back({"equal losses", "they alone do not prove that the state is whole"});
+  findings.push_back(std::move(finding));
+}
+
+void waive(const Plan& plan, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    if (finding.status != Status::kFail && finding.status != Status::kInconclusive) continue;
+    const auto waiver =
+        std::find_if(plan.waivers.begin(), plan.waivers.end(),
+                     [&](const Waiver& candidate) { return candidate.check == finding.check; });
+    if (waiver == plan.waivers.end()) continue;
+    finding.evidence.push_back({"waived", waiver->reason});
+    finding.evidence.push_back({"would be", std::string(status_name(finding.status)) +
+                                                (finding.cause ? ", " + finding.cause->id() : "")});
+    finding.status = Status::kWaived;
+    finding.cause.reset();
+  }
+}
+
+void summarise(const Case& subject, Judgement& judgement) {
+  std::vector<std::string> proven;
+  const std::vector<Finding>& findings = judgement.findings;
+  const std::string saved = std::to_string(subject.save_step());
+  for (const Finding& finding : findings)
+    if (finding.check == "process.kill" && finding.status == Status::kPass)
+      proven.push_back(finding.message);
+  if (static_holds(findings))
+    proven.push_back("the checkpoint of step " + saved +
+                     " is whole by its bytes alone, read from a moved copy without its writer");
+  proven.insert(proven.end(), judgement.proven.begin(), judgement.proven.end());
+  for (const char* check : {"restore.step", "data.next_batch", "eval.saved"})
+    for (const Finding& finding : findings)
+      if (finding.check == check && finding.status == Status::kPass)
+        proven.push_back(finding.message);
+  if (check_holds(findings, "trajectory.loss") && steps_hold(findings))
+    proven.push_back("the resumed run takes the reference's steps " +
+                     std::to_string(subject.save_step() + 1) + " to " +
+                     std::to_string(subject.final_step()));
+  if (group_holds(findings, "final"))
+    proven.push_back("the checkpoints at step " + std::to_string(subject.final_step()) +
+                     " are equal entry by entry");
+  judgement.proven = std::move(proven);
+  for (const Finding& finding : findings)
+    if (finding.status == Status::kNotObserved || finding.status == Status::kInconclusive)
+      judgement.not_proven.push_back(finding.check + ": " + finding.message);
+}
+
+}  // namespace
+}  // namespace judging
+
+Judgement judge(const Plan& plan, const Observations& observations) {
+  const judging::Case subject = judging::lay_out(plan, observations);
+  Judgement judgement;
+  judging::judge_process(subject, judgement);
+  judgement.findings.insert(judgement.findings.end(), observations.static_findings.begin(),
+                            observations.static_findings.end());
+  judging::judge_identity(subject, judgement);
+  judging::judge_start(subject, judgement);
+  judging::judge_first_step(subject, judgement);
+  judging::judge_trajectory(subject, judgement);
+  judging::judge_evaluation(subject, judgement);
+  judging::judge_final(subject, judgement);
+  judging::judge_noise(subject, judgement);
+  judging::attribute(subject, judgement.findings);
+  judging::waive(plan, judgement.findings);
+  judging::require_evidence(judgement.findings);
+  judging::summarise(subject, judgement);
+  judgement.curves = judging::draw_curves(subject);
+  return judgement;
+}
+
+}  // namespace ckptverify

@@ -1,0 +1,180 @@
+// Data and randomness at the first resumed step: the next batch, and each source of random numbers,
+// against the reference's step N + 1; and what a wrong cursor or generator proves.
+#include <algorithm>
+#include <array>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify::judging {
+namespace {
+
+/// Whether an entry of a data cursor says in which order, rather than how far.
+bool is_order(const EntryDifference& difference) {
+  constexpr std::array<std::string_view, 6> kOrderWords = {"seed",    "epoch", "perm",
+                                                           "shuffle", "order", "generator"};
+  return std::any_of(kOrderWords.begin(), kOrderWords.end(), [&](std::string_view word) {
+    return last_key(difference.path).find(word) != std::string_view::npos;
+  });
+}
+
+const StepEvent* expected_first(const Case& subject) {
+  return subject.reference.step(subject.save_step() + 1);
+}
+
+Finding next_batch_finding(const Case& subject) {
+  Finding finding{.check = "data.next_batch",
+                  .status = Status::kNotObserved,
+                  .subject = "data_cursor",
+                  .message = "no batch digests of the first resumed step"};
+  const StepEvent* found = subject.resumed.first();
+  const StepEvent* expected = expected_first(subject);
+  if (found == nullptr || expected == nullptr || !found->batch || !expected->batch) return finding;
+  if (*found->batch == *expected->batch) {
+    finding.status = Status::kPass;
+    finding.message = "the first batch after the restore is the one that the reference drew next";
+    return finding;
+  }
+  if (!subject.noise.batches_repeat) {
+    finding.status = Status::kInconclusive;
+    finding.message = "two uninterrupted runs draw different batches, so the next one is open";
+    return finding;
+  }
+  finding.status = Status::kFail;
+  finding.evidence.push_back({"found batch", found->batch->text()});
+  finding.evidence.push_back({"expected batch", expected->batch->text()});
+  if (const auto origin = batch_origin(subject, *found->batch)) {
+    finding.cause = cause(CauseKind::kDataCursor);
+    finding.message = "the first batch after the restore is the reference's of " +
+                      step_text(*origin) + ", expected that of " + step_text(expected->step);
+    finding.evidence.push_back({"equals instead", "the batch of " + step_text(*origin)});
+    return finding;
+  }
+  finding.message =
+      "the first batch after the restore is none that the reference drew, expected "
+      "that of " +
+      step_text(expected->step);
+  const bool rng_parted = found->rng != expected->rng && !found->rng.empty();
+  if (rng_parted)
+    finding.evidence.push_back({"also", "a source of random numbers differs after this step"});
+  else
+    finding.cause = cause(CauseKind::kDataOrder);
+  return finding;
+}
+
+Finding source_finding(const Case& subject, const std::string& source, const Judgement& judgement) {
+  Finding finding{.check = "rng." + source,
+                  .status = Status::kNotObserved,
+                  .subject = "rng",
+                  .message = "the resumed run does not say its state after the first step"};
+  const StepEvent* found = subject.resumed.first();
+  const StepEvent* expected = expected_first(subject);
+  if (found == nullptr || expected == nullptr || !found->rng.contains(source)) return finding;
+  const Digest& digest = found->rng.at(source);
+  if (digest == expected->rng.at(source)) {
+    finding.status = Status::kPass;
+    finding.message =
+        "source " + source + " is where the reference's is after " + step_text(expected->step);
+    return finding;
+  }
+  if (!subject.noise.rng_repeats) {
+    finding.status = Status::kInconclusive;
+    finding.message = "two uninterrupted runs differ in source " + source;
+    return finding;
+  }
+  finding.status = Status::kFail;
+  finding.message = "source " + source + " differs from the reference's after " +
+                    step_text(expected->step) + ": found " + digest.text() + ", expected " +
+                    expected->rng.at(source).text();
+  for (const auto& [step, event] : subject.reference.steps)
+    if (event->rng.contains(source) && event->rng.at(source) == digest) {
+      finding.evidence.push_back({"equals instead", "the reference's after " + step_text(step)});
+      if (step == 1 && subject.save_step() > 0) finding.cause = cause(CauseKind::kRngLost);
+    }
+  if (!finding.cause && !cause_named(judgement)) finding.cause = cause(CauseKind::kRngDrift);
+  return finding;
+}
+
+/// Whether the source is where a fresh run's is: after one step, the reference's after step 1.
+bool fresh_after_first_step(const Case& subject) {
+  const StepEvent* found = subject.resumed.first();
+  const StepEvent* fresh = subject.reference.step(1);
+  const StepEvent* expected = expected_first(subject);
+  if (found == nullptr || fresh == nullptr || expected == nullptr) return false;
+  return std::any_of(found->rng.begin(), found->rng.end(), [&](const auto& source) {
+    const auto initial = fresh->rng.find(source.first);
+    const auto right = expected->rng.find(source.first);
+    return initial != fresh->rng.end() && initial->second == source.second &&
+           (right == expected->rng.end() || right->second != source.second);
+  });
+}
+
+bool equals_other_rank(const Case& subject, const std::string& label, const EntryDifference& d) {
+  if (d.found == nullptr) return false;
+  return std::any_of(subject.disk->begin(), subject.disk->end(), [&](const auto& component) {
+    if (component.first == label || component_of_label(component.first) != Component::kRng)
+      return false;
+    const auto item = component.second.find(d.path);
+    return item != component.second.end() && item->second.digest == d.found->digest;
+  });
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch) {
+  for (const auto& [step, event] : subject.reference.steps)
+    if (event->batch == batch) return step;
+  return std::nullopt;
+}
+
+bool rng_unused(const Case& subject) {
+  const StepEvent* first = subject.reference.step(subject.save_step());
+  if (first == nullptr || first->rng.empty()) return false;
+  for (std::uint64_t step = subject.save_step(); step <= subject.final_step(); ++step) {
+    const StepEvent* event = subject.reference.step(step);
+    if (event == nullptr || event->rng != first->rng) return false;
+  }
+  return true;
+}
+
+Diagnosis rng_cause(const Case& subject, const std::string& label, const Match& matched) {
+  const auto& differences = matched.differences;
+  const auto any = [&](auto&& condition) {
+    return std::any_of(differences.begin(), differences.end(), condition);
+  };
+  if (any([](const EntryDifference& d) { return d.found == nullptr; }))
+    return {cause(CauseKind::kRngLost)};
+  if (label.find('.') != std::string::npos &&
+      any([&](const EntryDifference& d) { return equals_other_rank(subject, label, d); }))
+    return {cause(CauseKind::kRngRank)};
+  if (any([&](const EntryDifference& d) { return equals_initial(subject, label, {d}); }) ||
+      fresh_after_first_step(subject))
+    return {cause(CauseKind::kRngLost)};
+  const StepEvent* first = subject.resumed.first();
+  const bool fresh_is_known =
+      find_component(subject.init, label) != nullptr || (first != nullptr && !first->rng.empty());
+  if (fresh_is_known) return {cause(CauseKind::kRngDrift)};
+  return {unknown(Component::kRng), "rng-lost, rng-drift"};
+}
+
+Diagnosis data_cause(const Case& subject, const std::string&, const Match& matched) {
+  const StepEvent* found = subject.resumed.first();
+  const StepEvent* expected = expected_first(subject);
+  const auto& differences = matched.differences;
+  const bool order_alone = std::all_of(differences.begin(), differences.end(), is_order);
+  const bool seen = found != nullptr && found->batch && expected != nullptr && expected->batch;
+  if (!seen) return {cause(order_alone ? CauseKind::kDataOrder : CauseKind::kDataCursor)};
+  const bool elsewhere = *found->batch != *expected->batch && batch_origin(subject, *found->batch);
+  if (elsewhere) return {cause(CauseKind::kDataCursor)};
+  return {cause(order_alone ? CauseKind::kDataOrder : CauseKind::kDataCursor)};
+}
+
+void judge_first_step(const Case& subject, Judgement& judgement) {
+  if (subject.resumed.record == nullptr) return;
+  judgement.findings.push_back(next_batch_finding(subject));
+  const StepEvent* expected = expected_first(subject);
+  if (expected == nullptr) return;
+  for (const auto& [source, digest] : expected->rng)
+    judgement.findings.push_back(source_finding(subject, source, judgement));
+}
+
+}  // namespace ckptverify::judging

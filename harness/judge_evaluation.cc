@@ -1,0 +1,133 @@
+// What a model computes: the writer's evaluation before the kill against a fresh process on the
+// moved copy, and the evaluations of both runs' checkpoints at N + M.
+#include <algorithm>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify::judging {
+namespace {
+
+/// The evaluation at that step; a process that evaluates once may not know its step.
+const EvalEvent* evaluation(const RunRecord* run, std::uint64_t step) {
+  if (run == nullptr) return nullptr;
+  const EvalEvent* only = nullptr;
+  std::size_t count = 0;
+  for (const Event& event : run->trace.events) {
+    const auto* found = std::get_if<EvalEvent>(&event.what);
+    if (found == nullptr) continue;
+    if (found->step == step) return found;
+    only = found;
+    ++count;
+  }
+  const bool trains =
+      std::any_of(run->trace.events.begin(), run->trace.events.end(),
+                  [](const Event& e) { return std::holds_alternative<StepEvent>(e.what); });
+  return count == 1 && !trains ? only : nullptr;
+}
+
+struct Outcome {
+  std::size_t compared = 0;
+  std::vector<Evidence> differences;
+  bool outputs_differ = false;
+  bool outputs_equal = false;
+};
+
+Outcome compare(const Plan& plan, const EvalEvent& found, const EvalEvent& expected) {
+  Outcome outcome;
+  bool tolerant = false;
+  for (const auto& [metric, value] : expected.metrics) {
+    const auto other = found.metrics.find(metric);
+    if (other == found.metrics.end()) continue;
+    const Tolerance tolerance = tolerance_of(plan, "eval." + metric);
+    tolerant = tolerant || tolerance.absolute > 0 || tolerance.relative > 0;
+    ++outcome.compared;
+    if (!within(tolerance, other->second, value))
+      outcome.differences.push_back(
+          {metric, "found " + number_text(other->second) + ", expected " + number_text(value)});
+  }
+  if (found.outputs && expected.outputs) {
+    outcome.outputs_equal = *found.outputs == *expected.outputs;
+    // A digest cannot be within a tolerance: where the plan grants one, the metrics decide.
+    outcome.outputs_differ = !outcome.outputs_equal && !tolerant;
+    ++outcome.compared;
+  }
+  return outcome;
+}
+
+Finding outcome_finding(const Case& subject, Finding finding, const Outcome& outcome) {
+  if (outcome.compared == 0) {
+    finding.status = Status::kNotObserved;
+    finding.message = "the two evaluations have no metric in common";
+  } else if (outcome.differences.empty() && !outcome.outputs_differ) {
+    finding.message += " is equal: " + count_text(outcome.compared, "figure", "figures") +
+                       (outcome.outputs_equal ? ", every output bit for bit" : "");
+  } else {
+    finding.status =
+        subject.noise.level == NoiseLevel::kSome ? Status::kInconclusive : Status::kFail;
+    finding.message += outcome.differences.empty()
+                           ? " has the same metrics and other outputs"
+                           : " differs in " + outcome.differences.front().name + ": " +
+                                 outcome.differences.front().value;
+    finding.evidence = outcome.differences;
+    if (outcome.outputs_differ) finding.evidence.push_back({"outputs", "the digests differ"});
+  }
+  return finding;
+}
+
+Finding saved_finding(const Case& subject) {
+  const std::string step = step_text(subject.save_step());
+  Finding finding{.check = "eval.saved", .subject = "model", .message = {}};
+  const RunRecord* fresh = subject.seen.fresh_eval ? &*subject.seen.fresh_eval : nullptr;
+  const EvalEvent* expected = evaluation(&subject.seen.interrupted, subject.save_step());
+  const EvalEvent* found = evaluation(fresh, subject.save_step());
+  if (fresh != nullptr && found == nullptr) {
+    const bool command_works =
+        subject.seen.reference_eval &&
+        evaluation(&*subject.seen.reference_eval, subject.final_step()) != nullptr;
+    finding.status = command_works ? Status::kFail : Status::kInconclusive;
+    finding.message =
+        "a fresh process did not evaluate the moved copy of " + step + ": " + fresh->exit.text();
+    if (!fresh->log_tail.empty())
+      finding.evidence.push_back({"last lines of its output", fresh->log_tail});
+    return finding;
+  }
+  if (found == nullptr || expected == nullptr) {
+    finding.status = Status::kNotObserved;
+    finding.message = found == nullptr ? "no fresh process evaluated the checkpoint of " + step
+                                       : "the writer did not evaluate at " + step;
+    return finding;
+  }
+  finding.message =
+      "the evaluation of the moved copy by a fresh process, against the writer's at " + step + ",";
+  finding = outcome_finding(subject, std::move(finding), compare(subject.plan, *found, *expected));
+  if (finding.status == Status::kFail)
+    finding.evidence.push_back({"one of", "key-miss, buffer, tied, ema"});
+  return finding;
+}
+
+Finding final_finding(const Case& subject) {
+  const std::string step = step_text(subject.final_step());
+  Finding finding{.check = "eval.final",
+                  .status = Status::kNotObserved,
+                  .subject = "model",
+                  .message = "not both runs were evaluated at " + step};
+  const auto either = [&](const std::optional<RunRecord>& own, const RunRecord* run) {
+    const EvalEvent* found = evaluation(own ? &*own : nullptr, subject.final_step());
+    return found != nullptr ? found : evaluation(run, subject.final_step());
+  };
+  const EvalEvent* expected = either(subject.seen.reference_eval, &subject.seen.reference);
+  const EvalEvent* found = either(subject.seen.resumed_eval, subject.resumed.record);
+  if (found == nullptr || expected == nullptr) return finding;
+  finding.status = Status::kPass;
+  finding.message = "the resumed run's evaluation at " + step + ", against the reference's,";
+  return outcome_finding(subject, std::move(finding), compare(subject.plan, *found, *expected));
+}
+
+}  // namespace
+
+void judge_evaluation(const Case& subject, Judgement& judgement) {
+  judgement.findings.push_back(saved_finding(subject));
+  if (subject.resumed.record != nullptr) judgement.findings.push_back(final_finding(subject));
+}
+
+}  // namespace ckptverify::judging

@@ -1,0 +1,189 @@
+// The checkpoints at N + M, the reference's and the resumed run's, entry by entry.
+#include <algorithm>
+#include <set>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify::judging {
+namespace {
+
+/// What differs in one component, from either source of evidence.
+struct FinalDifference {
+  std::size_t count = 0;
+  std::string path;
+  std::string expected;
+  std::string found;
+  double max_absolute = 0;
+};
+
+using FinalDifferences = std::map<Component, FinalDifference>;
+
+void note(FinalDifferences& all, Component component, FinalDifference one) {
+  FinalDifference& difference = all[component];
+  const double largest = std::max(difference.max_absolute, one.max_absolute);
+  const std::size_t count = difference.count + 1;
+  if (difference.count == 0) difference = std::move(one);
+  difference.count = count;
+  difference.max_absolute = largest;
+}
+
+FinalDifferences from_comparison(const Comparison& comparison) {
+  FinalDifferences all;
+  for (const Difference& difference : comparison.differences)
+    note(all, difference.component,
+         {.path = difference.path,
+          .expected = difference.first,
+          .found = difference.second,
+          .max_absolute = difference.max_absolute.value_or(0)});
+  return all;
+}
+
+FinalDifferences from_digests(const StateDigests& reference, const StateDigests& resumed) {
+  FinalDifferences all;
+  static const Items kNone;
+  const auto side = [](const StateDigests& state, const std::string& label) -> const Items& {
+    const Items* items = find_component(state, label);
+    return items == nullptr ? kNone : *items;
+  };
+  for (const auto& [label, items] : reference)
+    for (const auto& [path, item] : items) {
+      const Items& others = side(resumed, label);
+      const auto other = others.find(path);
+      const StateItem* found = other == others.end() ? nullptr : &other->second;
+      if (found == nullptr || found->digest != item.digest)
+        note(all, component_of_label(label),
+             {.path = path, .expected = item_text(&item), .found = item_text(found)});
+    }
+  for (const auto& [label, items] : resumed)
+    for (const auto& [path, item] : items)
+      if (!side(reference, label).contains(path))
+        note(all, component_of_label(label),
+             {.path = path, .expected = "nothing", .found = item_text(&item)});
+  return all;
+}
+
+/// An effect that only one component shows is that component's own.
+std::optional<Cause> lone_cause(Component component) {
+  switch (component) {
+    case Component::kEma:
+      return cause(CauseKind::kEma);
+    case Component::kScaler:
+      return cause(CauseKind::kScaler);
+    case Component::kStep:
+      return cause(CauseKind::kStepCount);
+    case Component::kRng:
+      return cause(CauseKind::kRngDrift);
+    default:
+      return unknown(component);
+  }
+}
+
+bool noisy(const Case& subject, Component component) {
+  return subject.noise.level != NoiseLevel::kNone && component != Component::kStep &&
+         component != Component::kConfig && component != Component::kOther;
+}
+
+bool within_noise(const Case& subject, Component component, double difference) {
+  constexpr double kNoiseFactor = 2;  // as for the metrics of steps
+  const auto noise = subject.noise.entries.find(component);
+  return noise != subject.noise.entries.end() && difference > 0 &&
+         difference <= kNoiseFactor * noise->second;
+}
+
+bool is_incidental(const Case& subject, Component component) {
+  const auto& required = subject.plan.required;
+  return (component == Component::kConfig || component == Component::kOther) &&
+         std::find(required.begin(), required.end(), component) == required.end();
+}
+
+Finding difference_finding(const Case& subject, Component component,
+                           const FinalDifference& difference) {
+  const std::string name(component_name(component));
+  Finding finding{
+      .check = "final." + name, .status = Status::kFail, .subject = name, .message = {}};
+  finding.message = "the checkpoints at " + step_text(subject.final_step()) + " differ in " + name +
+                    ": entry " + difference.path;
+  if (difference.count > 1)
+    finding.message += " and " + std::to_string(difference.count - 1) + " more";
+  finding.message += ", found " + difference.found + ", expected " + difference.expected;
+  finding.evidence.push_back({"entries that differ", std::to_string(difference.count)});
+  if (difference.max_absolute > 0)
+    finding.evidence.push_back({"largest difference", number_text(difference.max_absolute)});
+  if (is_incidental(subject, component)) {
+    finding.status = Status::kWarn;
+  } else if (within_noise(subject, component, difference.max_absolute)) {
+    finding.status = Status::kPass;
+    finding.message += ": within the noise of two uninterrupted runs";
+  } else if (noisy(subject, component)) {
+    finding.status = Status::kInconclusive;
+    finding.evidence.push_back(
+        {"undecided", "two uninterrupted runs differ as well, or were not compared"});
+  } else if (component == Component::kRng && rng_unused(subject)) {
+    finding.status = Status::kNotApplicable;
+  }
+  return finding;
+}
+
+void explain_untied(const Case& subject, Finding& finding) {
+  const Items* reference = find_component(subject.seen.reference_final->digests, "model");
+  const Items* resumed = find_component(subject.seen.resumed_final->digests, "model");
+  if (reference == nullptr || resumed == nullptr) return;
+  const auto pair = untied(*reference, *resumed);
+  if (!pair) return;
+  finding.cause = cause(CauseKind::kTied);
+  finding.message += "; " + pair->first + " and " + pair->second +
+                     " are one tensor in the reference and two in the resumed run";
+}
+
+Finding missing_finding(const Case& subject) {
+  const std::string step = step_text(subject.final_step());
+  Finding finding{.check = "final.checkpoint",
+                  .status = Status::kNotObserved,
+                  .subject = "checkpoint at " + step,
+                  .message = "there are not two checkpoints at " + step + " to compare"};
+  const bool acknowledged =
+      subject.seen.resumed && subject.seen.resumed->held_at == subject.final_step();
+  if (subject.seen.reference_final && acknowledged && !subject.seen.resumed_final) {
+    finding.status = Status::kInconclusive;
+    finding.message = "the resumed run acknowledged its save at " + step +
+                      ", and the checkpoint could not be read";
+  }
+  return finding;
+}
+
+}  // namespace
+
+void judge_final(const Case& subject, Judgement& judgement) {
+  const Observations& seen = subject.seen;
+  if (subject.resumed.record == nullptr) return;
+  if (!seen.reference_final || !seen.resumed_final) {
+    judgement.findings.push_back(missing_finding(subject));
+    return;
+  }
+  const StateDigests& reference = seen.reference_final->digests;
+  const StateDigests& resumed = seen.resumed_final->digests;
+  const FinalDifferences differences = seen.final_difference
+                                           ? from_comparison(*seen.final_difference)
+                                           : from_digests(reference, resumed);
+  std::map<Component, std::size_t> present;
+  for (const auto& [label, items] : reference) present[component_of_label(label)] += items.size();
+  for (const auto& [component, difference] : differences) present.try_emplace(component, 0);
+  const bool explained = cause_named(judgement);
+  for (const auto& [component, count] : present) {
+    const std::string name(component_name(component));
+    const auto difference = differences.find(component);
+    Finding finding{.check = "final." + name,
+                    .subject = name,
+                    .message = "the " + name + " state at " + step_text(subject.final_step()) +
+                               " is the reference's: " + count_text(count, "entry", "entries")};
+    if (difference != differences.end())
+      finding = difference_finding(subject, component, difference->second);
+    if (finding.status == Status::kFail && component == Component::kModel)
+      explain_untied(subject, finding);
+    if (finding.status == Status::kFail && !finding.cause && !explained && differences.size() == 1)
+      finding.cause = lone_cause(component);
+    judgement.findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace ckptverify::judging

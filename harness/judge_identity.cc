@@ -1,0 +1,249 @@
+// One fingerprint, three places: live at the save, on disk, live after the restore. live != disk:
+// the save is wrong. disk != restored: the restore is wrong.
+#include <algorithm>
+#include <set>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify::judging {
+namespace {
+
+std::string place_digest(const Items* items) {
+  if (items == nullptr) return {};
+  std::vector<std::pair<std::string, Digest>> entries;
+  for (const auto& [path, item] : *items) entries.emplace_back(path, item.digest);
+  return component_digest(std::move(entries)).text();
+}
+
+/// The part of the state under one label, in three places; null where it was not seen.
+struct Places {
+  std::string label;
+  Component component = Component::kOther;
+  const Items* live = nullptr;
+  const Items* disk = nullptr;
+  const Items* restored = nullptr;
+};
+
+/// Random state and the data cursor move once a batch is drawn: later evidence does not count.
+bool counts(const Case& subject, Component component) {
+  if (component != Component::kRng && component != Component::kDataCursor) return true;
+  const auto& events = subject.resumed.restored_events;
+  return std::all_of(events.begin(), events.end(), [&](const StateEvent* event) {
+    return event->captured_at == "before_first_batch" ||
+           (component == Component::kRng && event->captured_at == "before_first_forward");
+  });
+}
+
+std::vector<std::string> labels_of(const Case& subject) {
+  std::set<std::string> all;
+  for (const auto& [label, items] : subject.live)
+    if (!items.empty()) all.insert(label);
+  if (subject.disk != nullptr)
+    for (const auto& [label, items] : *subject.disk)
+      if (!items.empty()) all.insert(label);
+  std::vector<std::string> labels(all.begin(), all.end());
+  std::stable_sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) {
+    return component_of_label(a) < component_of_label(b);
+  });
+  return labels;
+}
+
+Places places_of(const Case& subject, const std::string& label) {
+  Places places{.label = label, .component = component_of_label(label)};
+  places.live = find_component(subject.live, label);
+  if (subject.disk != nullptr) places.disk = find_component(*subject.disk, label);
+  if (counts(subject, places.component))
+    places.restored = find_component(subject.resumed.restored_state, label);
+  return places;
+}
+
+bool is_required(const Case& subject, Component component) {
+  const auto& required = subject.plan.required;
+  return std::find(required.begin(), required.end(), component) != required.end();
+}
+
+/// By design or by policy: what the run does not compute with.
+bool is_incidental(const Case& subject, Component component) {
+  return (component == Component::kConfig || component == Component::kOther) &&
+         !is_required(subject, component);
+}
+
+/// A scale that is 1 throughout is a scaler that is off.
+bool scaler_off(const Case& subject) {
+  bool seen = false;
+  for (const auto& [step, event] : subject.reference.steps) {
+    if (!event->scale) continue;
+    if (*event->scale != 1.0) return false;
+    seen = true;
+  }
+  return seen;
+}
+
+/// The restored state says that this component is there and has nothing in it.
+bool restored_empty(const Case& subject, const Places& places) {
+  const auto restored = subject.resumed.restored_state.find(places.label);
+  return counts(subject, places.component) && restored != subject.resumed.restored_state.end() &&
+         restored->second.empty();
+}
+
+/// Why a wrong or absent component does not matter; empty if it does.
+std::string unused(const Case& subject, const Places& places) {
+  if (is_required(subject, places.component)) return {};
+  if (places.component == Component::kRng && rng_unused(subject))
+    return "nothing draws random numbers from " + step_text(subject.save_step()) + " to " +
+           step_text(subject.final_step());
+  if (places.component == Component::kScaler && scaler_off(subject))
+    return "the loss scale is 1 throughout: the scaler is off";
+  return {};
+}
+
+void add_diagnosis(Finding& finding, const Diagnosis& diagnosis) {
+  finding.cause = diagnosis.cause;
+  if (!diagnosis.candidates.empty()) finding.evidence.push_back({"one of", diagnosis.candidates});
+}
+
+/// "entry a.b", "entry a.b and 3 more of 12".
+std::string which_entries(const Match& matched) {
+  std::string text = "entry " + matched.differences.front().path;
+  const std::size_t count = matched.differences.size();
+  if (count > 1)
+    text += " and " + std::to_string(count - 1) + " more of " +
+            std::to_string(matched.equal_count + count);
+  return text;
+}
+
+void add_entries(Finding& finding, const Case& subject, const Places& places, const Match& matched,
+                 const char* expected_name, const char* found_name) {
+  constexpr std::size_t kShown = 3;  // the first few say it; the counts say how many
+  for (std::size_t i = 0; i < std::min(kShown, matched.differences.size()); ++i) {
+    const EntryDifference& difference = matched.differences[i];
+    finding.evidence.push_back(
+        {difference.path, std::string(expected_name) + " " + item_text(difference.expected) + ", " +
+                              found_name + " " + item_text(difference.found)});
+    const std::string instead = equals_instead(subject, places.label, difference);
+    if (!instead.empty()) finding.evidence.push_back({"equals instead", instead});
+  }
+  finding.evidence.push_back({"entries that differ", std::to_string(matched.differences.size())});
+  finding.evidence.push_back({"entries that are equal", std::to_string(matched.equal_count)});
+}
+
+Finding difference_finding(const Case& subject, const Places& places, const Match& matched,
+                           bool at_save) {
+  Finding finding{.check = "identity." + places.label,
+                  .status = Status::kFail,
+                  .subject = places.label,
+                  .message = {}};
+  const EntryDifference& first = matched.differences.front();
+  const std::string what = places.label + ": " + which_entries(matched);
+  const std::string expected = item_text(first.expected);
+  if (at_save) {
+    finding.message = what + (first.found == nullptr
+                                  ? " was live at the save and is not on disk; expected " + expected
+                                  : " on disk is not the one that was live at the save: found " +
+                                        item_text(first.found) + ", expected " + expected);
+  } else {
+    finding.message =
+        what + (first.found == nullptr
+                    ? " is in the checkpoint and was not restored; expected " + expected
+                    : " was not restored as saved: found " + item_text(first.found) +
+                          ", expected " + expected);
+  }
+  const std::string instead = equals_instead(subject, places.label, first);
+  if (!instead.empty()) finding.message += "; it equals " + instead;
+  add_entries(finding, subject, places, matched, at_save ? "live" : "on disk",
+              at_save ? "on disk" : "restored");
+  add_diagnosis(finding, at_save ? save_cause(subject, places.label, matched)
+                                 : restore_cause(subject, places.label, matched));
+  return finding;
+}
+
+Finding absent_finding(const Places& places) {
+  Finding finding{.check = "identity." + places.label,
+                  .status = Status::kFail,
+                  .subject = places.label,
+                  .message = "the " + places.label + " state was live at the save (" +
+                             count_text(places.live->size(), "entry", "entries") +
+                             ") and the checkpoint has none of it"};
+  if (places.component == Component::kOptimizer && !has_tensors(*places.live)) {
+    finding.status = Status::kNotApplicable;
+    finding.message = "the optimizer has no tensors, and the checkpoint has no optimizer";
+    return finding;
+  }
+  add_diagnosis(finding, absent_cause(places.component));
+  return finding;
+}
+
+Finding whole_finding(const Places& places, std::size_t entries) {
+  Finding finding{.check = "identity." + places.label, .subject = places.label, .message = {}};
+  if (places.live != nullptr && places.disk != nullptr && places.restored != nullptr) {
+    finding.message = "the " + places.label +
+                      " state is one in three places: " + count_text(entries, "entry", "entries") +
+                      ", live = disk = restored";
+    return finding;
+  }
+  finding.status = Status::kNotObserved;
+  std::string unseen;
+  if (places.live == nullptr) unseen += " live at the save,";
+  if (places.disk == nullptr) unseen += " on disk,";
+  if (places.restored == nullptr) unseen += " live after the restore,";
+  unseen.pop_back();
+  finding.message = "the " + places.label + " state was not seen" + unseen;
+  return finding;
+}
+
+Finding component_finding(const Case& subject, const Places& places) {
+  if (places.live != nullptr && places.disk == nullptr && subject.disk != nullptr)
+    return absent_finding(places);
+  std::size_t entries = 0;
+  bool unmatched = false;
+  if (places.live != nullptr && places.disk != nullptr) {
+    const Match saved = match(*places.live, *places.disk);
+    if (!saved.differences.empty()) return difference_finding(subject, places, saved, true);
+    unmatched = saved.unmatched_count > 0;
+  }
+  if (places.disk != nullptr && restored_empty(subject, places)) return absent_finding(places);
+  if (places.disk != nullptr && places.restored != nullptr) {
+    const Match restored = match(*places.disk, *places.restored);
+    if (!restored.differences.empty()) return difference_finding(subject, places, restored, false);
+    entries = restored.equal_count;
+    unmatched = unmatched || restored.unmatched_count > 0;
+  }
+  Finding finding = whole_finding(places, entries);
+  if (unmatched && finding.status == Status::kPass) {
+    finding.status = Status::kNotObserved;
+    finding.message = "entries of the " + places.label +
+                      " state have other names live and on disk, and not all could be matched";
+  }
+  return finding;
+}
+
+/// What the run does not compute with is not applicable, or a warning.
+Finding soften(const Case& subject, const Places& places, Finding finding) {
+  if (finding.status != Status::kFail) return finding;
+  if (const std::string why = unused(subject, places); !why.empty()) {
+    finding.status = Status::kNotApplicable;
+    finding.message += "; " + why;
+  } else if (is_incidental(subject, places.component)) {
+    finding.status = Status::kWarn;
+  }
+  if (finding.status != Status::kFail) finding.cause.reset();
+  return finding;
+}
+
+}  // namespace
+
+void judge_identity(const Case& subject, Judgement& judgement) {
+  for (const std::string& label : labels_of(subject)) {
+    const Places places = places_of(subject, label);
+    Finding finding = soften(subject, places, component_finding(subject, places));
+    judgement.identity.push_back({label, place_digest(places.live), place_digest(places.disk),
+                                  place_digest(places.restored), finding.status});
+    if (finding.status == Status::kPass)
+      judgement.proven.push_back("the " + label + " state on disk is the one that trained: " +
+                                 count_text(places.disk->size(), "entry", "entries") +
+                                 ", live = disk = restored");
+    judgement.findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace ckptverify::judging

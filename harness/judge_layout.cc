@@ -1,0 +1,147 @@
+// Lays the observations out for comparison: steps by number, states by moment, and the small
+// helpers that every group of checks uses.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "harness/judge_parts.h"
+
+namespace ckptverify::judging {
+namespace {
+
+/// The lowest rank that speaks: metrics are its own, states are everybody's.
+std::uint32_t lead_rank(const Trace& trace) {
+  std::uint32_t lead = UINT32_MAX;
+  for (const Event& event : trace.events)
+    if (event.role == "trainer") lead = std::min(lead, event.rank);
+  return lead;
+}
+
+void absorb(StateDigests& into, const StateEvent& event) {
+  for (auto& [label, items] : state_digests(event)) into[label].insert(items.begin(), items.end());
+}
+
+void note_state(RunView& view, const StateEvent& event) {
+  switch (event.at) {
+    case StateMoment::kInit:
+      return absorb(view.init, event);
+    case StateMoment::kSave:
+      return absorb(view.saves[event.step], event);
+    case StateMoment::kRestored:
+      view.restored_events.push_back(&event);
+      return absorb(view.restored_state, event);
+  }
+}
+
+RunView view_of(const RunRecord& record) {
+  RunView view;
+  view.record = &record;
+  const std::uint32_t lead = lead_rank(record.trace);
+  for (const Event& event : record.trace.events) {
+    if (event.role != "trainer") continue;
+    if (const auto* state = std::get_if<StateEvent>(&event.what)) note_state(view, *state);
+    if (event.rank != lead) continue;
+    if (const auto* restored = std::get_if<RestoredEvent>(&event.what))
+      if (view.restored == nullptr) view.restored = restored;
+    if (const auto* step = std::get_if<StepEvent>(&event.what)) {
+      view.steps.emplace(step->step, step);
+      if (!view.first_step) view.first_step = step->step;
+      view.last_step = std::max(view.last_step.value_or(0), step->step);
+    }
+  }
+  return view;
+}
+
+}  // namespace
+
+const StepEvent* RunView::step(std::uint64_t number) const {
+  const auto found = steps.find(number);
+  return found == steps.end() ? nullptr : found->second;
+}
+
+const StepEvent* RunView::first() const {
+  return first_step ? step(*first_step) : nullptr;
+}
+
+Case lay_out(const Plan& plan, const Observations& observations) {
+  Case subject{.plan = plan, .seen = observations};
+  subject.reference = view_of(observations.reference);
+  subject.interrupted = view_of(observations.interrupted);
+  if (observations.resumed) subject.resumed = view_of(*observations.resumed);
+  if (const auto live = subject.interrupted.saves.find(observations.save_step);
+      live != subject.interrupted.saves.end())
+    subject.live = live->second;
+  if (observations.interrupted_saved) subject.disk = &observations.interrupted_saved->digests;
+  subject.init = subject.resumed.init;
+  for (const auto& [label, items] : subject.reference.init)
+    subject.init[label].insert(items.begin(), items.end());
+  subject.noise = measure_noise(subject);
+  subject.start = find_start(subject);
+  return subject;
+}
+
+const Items* find_component(const StateDigests& state, std::string_view label) {
+  const auto found = state.find(std::string(label));
+  return found == state.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+Component component_of_label(std::string_view label) {
+  return component_named(label.substr(0, label.find('.'))).value_or(Component::kOther);
+}
+
+bool has_tensors(const Items& items) {
+  return std::any_of(items.begin(), items.end(),
+                     [](const auto& item) { return item.second.is_tensor; });
+}
+
+std::string_view last_key(std::string_view path) {
+  const auto dot = path.rfind('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+bool cause_named(const Judgement& judgement) {
+  return std::any_of(judgement.findings.begin(), judgement.findings.end(), [](const Finding& f) {
+    return f.status == Status::kFail && f.cause && f.cause->kind != CauseKind::kUnknown;
+  });
+}
+
+bool within(const Tolerance& tolerance, double found, double expected) {
+  if (std::isnan(found) || std::isnan(expected)) return std::isnan(found) && std::isnan(expected);
+  if (found == expected) return true;
+  return std::abs(found - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected);
+}
+
+Tolerance tolerance_of(const Plan& plan, const std::string& metric) {
+  const auto found = plan.metrics.find(metric);
+  return found == plan.metrics.end() ? Tolerance{} : found->second;
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end.ptr);
+}
+
+std::string step_text(std::uint64_t step) {
+  return "step " + std::to_string(step);
+}
+
+std::string short_digest(const Digest& digest) {
+  return "ckv1:" + digest.hex().substr(0, 12);
+}
+
+std::string item_text(const StateItem* item) {
+  if (item == nullptr) return "nothing";
+  if (!item->is_tensor && !item->text.empty()) return item->text;
+  if (item->is_tensor && !item->text.empty())
+    return short_digest(item->digest) + " (" + item->text + ")";
+  return short_digest(item->digest);
+}
+
+std::string count_text(std::size_t count, std::string_view singular, std::string_view plural) {
+  return std::to_string(count) + ' ' + std::string(count == 1 ? singular : plural);
+}
+
+}  // namespace ckptverify::judging

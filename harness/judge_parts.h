@@ -1,0 +1,164 @@
+// What the judge's files share: the observations laid out for comparison, and one function a group
+// of checks. Pure like the judge itself. A check names a cause only on its own evidence; a failing
+// finding without one is a consequence, and judge() gives it the first cause that was named.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/judge.h"
+
+namespace ckptverify::judging {
+
+using Items = std::map<std::string, StateItem>;
+using Steps = std::map<std::uint64_t, const StepEvent*>;
+
+/// The events of one process tree's lead rank, by what they say.
+struct RunView {
+  const RunRecord* record = nullptr;  // none: it was not run
+  Steps steps;                        // the first event of each step
+  std::optional<std::uint64_t> first_step = {};
+  std::optional<std::uint64_t> last_step = {};
+  const RestoredEvent* restored = nullptr;
+  StateDigests init;
+  StateDigests restored_state;
+  std::vector<const StateEvent*> restored_events;
+  std::map<std::uint64_t, StateDigests> saves;  // live, by step
+  const StepEvent* step(std::uint64_t number) const;
+  const StepEvent* first() const;
+};
+
+enum class NoiseLevel { kUnmeasured, kNone, kSome };
+
+/// How far two uninterrupted runs of one command part before the save at N.
+struct Noise {
+  NoiseLevel level = NoiseLevel::kUnmeasured;
+  std::map<std::string, double, std::less<>> metrics;  // largest absolute difference, where any
+  std::map<Component, double> entries;                 // the same for entries of checkpoints
+  bool batches_repeat = true;
+  bool rng_repeats = true;
+  std::string first;  // the first difference, for people
+};
+
+/// Where the resumed run began, against where it should have.
+enum class Start { kUnknown, kRight, kFromScratch, kOtherCheckpoint, kWrongCount, kUnclear };
+
+struct Case {
+  const Plan& plan;
+  const Observations& seen;
+  RunView reference = {};
+  RunView interrupted = {};
+  RunView resumed = {};
+  StateDigests live = {};              // of the interrupted run, as it saved at N
+  const StateDigests* disk = nullptr;  // none: the checkpoint could not be read
+  StateDigests init = {};              // as built, before anything was loaded
+  Noise noise = {};
+  Start start = Start::kUnknown;
+  std::uint64_t save_step() const { return seen.save_step; }
+  std::uint64_t final_step() const { return seen.final_step; }
+};
+
+Case lay_out(const Plan& plan, const Observations& observations);
+Noise measure_noise(const Case& subject);
+Start find_start(const Case& subject);
+
+// Entries against entries.
+
+enum class EntryFault { kMissing, kDiffers };
+
+struct EntryDifference {
+  std::string path;
+  EntryFault fault = EntryFault::kDiffers;
+  const StateItem* expected = nullptr;
+  const StateItem* found = nullptr;  // none where missing
+};
+
+/// Entries matched by path, else by equal digest. Where the two sides do not name entries alike,
+/// what is unmatched is not observed.
+struct Match {
+  std::size_t equal_count = 0;
+  std::size_t unmatched_count = 0;
+  std::vector<EntryDifference> differences;
+  bool compared() const { return equal_count + differences.size() > 0; }
+};
+
+Match match(const Items& expected, const Items& found);
+const Items* find_component(const StateDigests& state, std::string_view label);
+/// "rng" of "rng.1"; kOther where the label is no component's name.
+Component component_of_label(std::string_view label);
+bool has_tensors(const Items& items);
+std::string_view last_key(std::string_view path);
+/// What the found entry equals instead of what was expected; empty if nothing that was seen.
+std::string equals_instead(const Case& subject, const std::string& label,
+                           const EntryDifference& difference);
+/// Whether every difference is an entry as it was built, and at least one is known to be.
+bool equals_initial(const Case& subject, const std::string& label,
+                    const std::vector<EntryDifference>& differences);
+
+// Causes by effect. None: the minimum evidence is missing.
+
+struct Diagnosis {
+  std::optional<Cause> cause = {};
+  std::string candidates = {};  // "opt-lost, opt-map": what the evidence leaves, where not decided
+};
+
+Cause cause(CauseKind kind);
+Cause unknown(Component component);
+/// A component that was live and is not on disk.
+Diagnosis absent_cause(Component component);
+/// live != disk: the save is wrong.
+Diagnosis save_cause(const Case& subject, const std::string& label, const Match& match);
+/// disk != restored: the restore is wrong.
+Diagnosis restore_cause(const Case& subject, const std::string& label, const Match& match);
+Diagnosis model_cause(const Case& subject, const std::string& label, const Match& match);
+Diagnosis optimizer_cause(const Case& subject, const std::string& label, const Match& match);
+Diagnosis rng_cause(const Case& subject, const std::string& label, const Match& match);
+Diagnosis data_cause(const Case& subject, const std::string& label, const Match& match);
+/// Two paths that are one tensor in `expected` and two in `found`; empty if none.
+std::optional<std::pair<std::string, std::string>> untied(const Items& expected,
+                                                          const Items& found);
+
+/// What the learning rates of the resumed run say of its schedule.
+enum class ScheduleFault { kNone, kRestarted, kShifted, kOther };
+struct ScheduleDiagnosis {
+  ScheduleFault fault = ScheduleFault::kNone;
+  std::int64_t shift = 0;  // the resumed rate at step t is the reference's at t + shift
+};
+ScheduleDiagnosis diagnose_schedule(const Case& subject);
+
+/// The step of the reference that drew this batch, if any.
+std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch);
+/// Whether nothing draws from any source between N and N + M, as far as the reference shows.
+bool rng_unused(const Case& subject);
+
+// Groups of checks, in the order in which judge() asks them.
+
+void judge_process(const Case& subject, Judgement& judgement);
+void judge_identity(const Case& subject, Judgement& judgement);
+void judge_start(const Case& subject, Judgement& judgement);
+void judge_first_step(const Case& subject, Judgement& judgement);
+void judge_trajectory(const Case& subject, Judgement& judgement);
+void judge_evaluation(const Case& subject, Judgement& judgement);
+void judge_final(const Case& subject, Judgement& judgement);
+void judge_noise(const Case& subject, Judgement& judgement);
+std::vector<Curve> draw_curves(const Case& subject);
+
+// Small things.
+
+/// Whether a cause has been named by evidence so far.
+bool cause_named(const Judgement& judgement);
+bool within(const Tolerance& tolerance, double found, double expected);
+Tolerance tolerance_of(const Plan& plan, const std::string& metric);
+std::string number_text(double value);
+std::string step_text(std::uint64_t step);
+std::string short_digest(const Digest& digest);
+/// The entry's text where it has one, else its digest.
+std::string item_text(const StateItem* item);
+/// "1 entry", "42 entries".
+std::string count_text(std::size_t count, std::string_view singular, std::string_view plural);
+
+}  // namespace ckptverify::judging

@@ -84,7 +84,7 @@ bool Guardian::start(const std::vector<std::string>& command) {
   trainer.environment = inherited_environment({});
   trainer.standard_output = STDERR_FILENO;
   trainer.standard_error = STDERR_FILENO;
-  trainer.session = Session::kOwn;
+  trainer.session = ProcessSession::kOwn;
   trainer.parent_death_signal = SIGKILL;
   const Result<pid_t> pid = launch(trainer);
   if (!pid) {

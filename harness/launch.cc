@@ -72,7 +72,7 @@ struct Setup {
   }
 
   bool arrange() const {
-    if (launch->session == Session::kOwn && ::setsid() < 0) return false;
+    if (launch->session == ProcessSession::kOwn && ::setsid() < 0) return false;
     if (launch->parent_death_signal != 0) {
       const auto signal = static_cast<unsigned long>(launch->parent_death_signal);
       if (::prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0) return false;

@@ -14,7 +14,7 @@
 namespace ckptverify {
 
 /// How a new process stands to the one that starts it.
-enum class Session { kShared, kOwn };
+enum class ProcessSession { kShared, kOwn };
 
 struct Launch {
   std::vector<std::string> command;      // the first is the program, looked up in PATH of
@@ -25,7 +25,7 @@ struct Launch {
   int standard_output = -1;         // -1: /dev/null
   int standard_error = -1;          // -1: /dev/null
   std::vector<int> inherited = {};  // kept open in the child under their own numbers
-  Session session = Session::kShared;
+  ProcessSession session = ProcessSession::kShared;
   int parent_death_signal = 0;  // sent to the child when the starting thread ends; 0: none
 };
 

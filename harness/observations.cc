@@ -1,0 +1,59 @@
+// A state as digests, whether a trainer told it or a reader found it on disk.
+
+#include "harness/observations.h"
+
+#include "ckptverify/checkpoint.h"
+
+namespace ckptverify {
+namespace {
+
+std::string tensor_text(std::string_view dtype, const std::vector<std::uint64_t>& shape) {
+  std::string text(dtype);
+  text += '[';
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
+  }
+  return text + ']';
+}
+
+StateItem item_of(const Node& node, const Digest& digest) {
+  if (const auto* tensor = std::get_if<Tensor>(&node)) {
+    return {digest, tensor_text(dtype_name(tensor->dtype), tensor->shape), true};
+  }
+  if (const auto* value = std::get_if<Value>(&node)) return {digest, value_text(*value), false};
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
+    return {digest, (*composite)->kind, true};
+  }
+  return {digest, {}, false};
+}
+
+}  // namespace
+
+StateDigests state_digests(const StateEvent& event) {
+  StateDigests digests;
+  for (const auto& [component, state] : event.components) {
+    auto& items = digests[component];
+    for (const StateEntry& entry : state.entries) {
+      const bool is_tensor = !entry.dtype.empty();
+      items[entry.path] = {entry.digest,
+                           is_tensor ? tensor_text(entry.dtype, entry.shape) : std::string(),
+                           is_tensor};
+    }
+  }
+  return digests;
+}
+
+StateDigests state_digests(const Checkpoint& checkpoint, const Fingerprint& fingerprint) {
+  CKPTVERIFY_ASSERT(fingerprint.entries.size() == checkpoint.entries.size());
+  StateDigests digests;
+  for (std::size_t index = 0; index < checkpoint.entries.size(); ++index) {
+    const std::optional<Digest>& digest = fingerprint.entries[index];
+    if (!digest) continue;  // of a class that we do not model
+    const Entry& entry = checkpoint.entries[index];
+    digests[component_label(entry)][std::string(relative_path(entry))] =
+        item_of(entry.node, *digest);
+  }
+  return digests;
+}
+
+}  // namespace ckptverify

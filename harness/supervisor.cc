@@ -1,0 +1,392 @@
+// One loop for every wait: reports of the guardian, changes of the events, the user's wish to stop,
+// the deadline. Where a trainer tells nothing about its saves, its checkpoint's files are watched
+// and the tree is frozen before they are read.
+
+#include "harness/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+
+#include "harness/file_signs.h"
+#include "harness/guardian.h"
+#include "harness/launch.h"
+
+namespace ckptverify {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The longest that one poll() lasts, so that the log's growth is noticed as a sign of progress.
+constexpr milliseconds kPollMax{500};
+/// Between two tries to meet a trainer at its gate: it opens it right after its event.
+constexpr milliseconds kGateRetry{1};
+/// Between two looks at a checkpoint path; one that did not change in between may be complete.
+constexpr milliseconds kPathRetry{20};
+/// A trainer that acknowledged a save and does not come to the gate in this time honours no holds.
+constexpr milliseconds kGateGrace{2000};
+
+std::string seconds_text(double seconds) {
+  std::array<char, 32> text;
+  (void)std::snprintf(text.data(), text.size(), "%g s", seconds);
+  return text.data();
+}
+
+std::chrono::nanoseconds duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
+
+std::optional<std::int64_t> next_number(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+Error system_error(const std::string& what, const std::filesystem::path& subject) {
+  return Error{ErrorKind::kUnreadable, what + ": " + std::generic_category().message(errno),
+               subject.string()};
+}
+
+std::string holds_text(const std::vector<std::uint64_t>& steps) {
+  std::string text;
+  for (const std::uint64_t step : steps) {
+    text += (text.empty() ? "" : ",") + std::string("save_end@") + std::to_string(step);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Supervisor> Supervisor::start(SupervisorOptions options) {
+  if (::mkfifo(options.gate.c_str(), 0600) != 0) {
+    return system_error("cannot be made", options.gate);
+  }
+  CKPTVERIFY_TRY(TraceReader trace, TraceReader::follow(options.events_directory));
+  Supervisor supervisor(std::move(options), std::move(trace));
+  CKPTVERIFY_TRY_VOID(supervisor.launch_guardian());
+  return supervisor;
+}
+
+Result<void> Supervisor::launch_guardian() {
+  int orders[2];  // a socket, so that an order to a dead guardian is an error and no signal
+  int reports[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0) {
+    return system_error("no socket for its orders", options_.tool);
+  }
+  orders_ = Descriptor(orders[0]);
+  const Descriptor guardian_orders(orders[1]);
+  if (::pipe2(reports, O_CLOEXEC) != 0) {
+    return system_error("no pipe for its reports", options_.tool);
+  }
+  reports_ = Descriptor(reports[0]);
+  const Descriptor guardian_reports(reports[1]);
+  (void)::fcntl(reports_.number(), F_SETFL, O_NONBLOCK);
+  const Descriptor log(
+      ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!log.is_open()) return system_error("cannot be opened", options_.log);
+
+  Launch guardian;
+  guardian.command = {options_.tool.string(), kGuardianSubcommand};
+  guardian.command.insert(guardian.command.end(), options_.command.begin(), options_.command.end());
+  guardian.environment = options_.environment;
+  guardian.environment.push_back("CKPTVERIFY_EVENTS=" +
+                                 (options_.events_directory / "rank-{rank}-{pid}.jsonl").string());
+  guardian.environment.push_back("CKPTVERIFY_HOLD=" + holds_text(options_.holds));
+  guardian.environment.push_back("CKPTVERIFY_GATE=" + options_.gate.string());
+  guardian.working_directory = options_.working_directory;
+  guardian.standard_input = guardian_orders.number();
+  guardian.standard_output = guardian_reports.number();
+  guardian.standard_error = log.number();
+  guardian.session = ProcessSession::kOwn;  // a Ctrl-C is for us, not for it
+  guardian.parent_death_signal = SIGTERM;   // besides the end of its orders
+  started_ = last_sign_ = Clock::now();
+  CKPTVERIFY_TRY(guardian_pid_, launch(guardian));
+  return {};
+}
+
+void Supervisor::order(const char* line) {
+  const std::string_view text = line;
+  while (::send(orders_.number(), text.data(), text.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+void Supervisor::read_reports() {
+  std::array<char, 4096> buffer;
+  while (!gone_ && !lost_) {
+    const ssize_t count = ::read(reports_.number(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;
+    if (count == 0) {
+      lost_ = not_started_.empty();
+      gone_ = !lost_;
+      return;
+    }
+    unfinished_report_.append(buffer.data(), static_cast<std::size_t>(count));
+    for (std::size_t end; (end = unfinished_report_.find('\n')) != std::string::npos;) {
+      take_report(unfinished_report_.substr(0, end));
+      unfinished_report_.erase(0, end + 1);
+    }
+  }
+}
+
+void Supervisor::take_report(const std::string& line) {
+  std::string_view rest = line;
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(word.size());
+  if (word == "not-started") {
+    not_started_ = rest.empty() ? "no reason given" : std::string(rest.substr(1));
+    return;
+  }
+  const std::optional<std::int64_t> number = next_number(rest);
+  if (!number) return;
+  if (word == "started") main_pid_ = static_cast<pid_t>(*number);
+  if (word == "exited") main_status_ = static_cast<int>(*number);
+  if (word == "stopped") stopped_ = true;
+  if (word == "continued") stopped_ = false;
+  if (word == "gone") {
+    killed_count_ = static_cast<std::uint64_t>(*number);
+    gone_ = true;
+  }
+}
+
+void Supervisor::collect() {
+  read_reports();
+  trace_.collect();
+  const auto& events = trace_.trace().events;
+  if (events_taken_ < events.size()) last_sign_ = Clock::now();
+  for (; events_taken_ < events.size(); ++events_taken_) {
+    take_event(events[events_taken_], events_taken_);
+  }
+  // A trainer without a probe has its output as its only sign of life.
+  struct stat status = {};
+  if (events.empty() && ::stat(options_.log.c_str(), &status) == 0 &&
+      static_cast<std::uint64_t>(status.st_size) != log_bytes_) {
+    log_bytes_ = static_cast<std::uint64_t>(status.st_size);
+    last_sign_ = Clock::now();
+  }
+}
+
+void Supervisor::take_event(const Event& event, std::size_t index) {
+  if (const auto* start = std::get_if<StartEvent>(&event.what)) {
+    tells_saves_ = tells_saves_ || std::find(start->hooks.begin(), start->hooks.end(), "save") !=
+                                       start->hooks.end();
+  } else if (const auto* step = std::get_if<StepEvent>(&event.what)) {
+    last_step_ = step->step;
+    if (options_.on_step) options_.on_step(step->step);
+  } else if (const auto* save = std::get_if<SaveEvent>(&event.what)) {
+    tells_saves_ = true;
+    if (save->point == SavePoint::kEnd) saves_[save->step] = index;
+  }
+}
+
+void Supervisor::wait(Clock::time_point until) {
+  const Clock::time_point now = Clock::now();
+  const auto left = std::chrono::ceil<milliseconds>(std::max(until, now) - now);
+  const auto timeout = std::min(left, kPollMax);
+  std::array<pollfd, 3> ready = {pollfd{trace_.descriptor(), POLLIN, 0},
+                                 pollfd{gone_ || lost_ ? -1 : reports_.number(), POLLIN, 0},
+                                 pollfd{kill_ordered_ ? -1 : options_.interrupt, POLLIN, 0}};
+  (void)::poll(ready.data(), ready.size(), static_cast<int>(timeout.count()));
+}
+
+bool Supervisor::interrupted() const {
+  pollfd ready = {options_.interrupt, POLLIN, 0};
+  return options_.interrupt >= 0 && ::poll(&ready, 1, 0) == 1;
+}
+
+Reached Supervisor::overdue(const Due& due) {
+  overdue_ = due.what;
+  overdue_text_ = "deadline of " + seconds_text(due.allowed_s) + " at " + due.what;
+  return Reached::kOverdue;
+}
+
+Supervisor::Due Supervisor::next_due(const SaveGoal& goal) const {
+  const Deadlines& allowed = options_.deadlines;
+  const auto due = [](Clock::time_point from, double seconds, std::string what) {
+    return Due{from + duration(seconds), seconds, std::move(what)};
+  };
+  if (trace().events.empty() && log_bytes_ == 0) {
+    return due(started_, allowed.start_s, "the first event");
+  }
+  if (!trace().events.empty() && !last_step_) {
+    if (goal.after_restore) {
+      return due(started_, allowed.restore_s, "the first step after the restore");
+    }
+    return due(last_sign_, allowed.step_s, "the first step");
+  }
+  const bool at_save = !last_step_ || *last_step_ >= goal.step;
+  return due(last_sign_, allowed.step_s,
+             at_save ? "the save at step " + std::to_string(goal.step)
+                     : "step " + std::to_string(*last_step_ + 1));
+}
+
+Reached Supervisor::await_save(const SaveGoal& goal) {
+  while (true) {
+    collect();
+    if (saved(goal)) {
+      held_at_ = goal.step;
+      return Reached::kGoal;
+    }
+    if (ended()) {
+      collect();  // what it wrote before it ended
+      if (saves_.contains(goal.step)) held_at_ = goal.step;
+      return held_at_ == goal.step ? Reached::kGoal : Reached::kEnded;
+    }
+    if (interrupted()) return Reached::kInterrupted;
+    const Due due = next_due(goal);
+    if (Clock::now() >= due.at) return overdue(due);
+    Clock::time_point until = due.at;
+    if (saves_.contains(goal.step)) until = std::min(until, Clock::now() + kGateRetry);
+    if (!tells_saves_ && goal.complete) until = std::min(until, Clock::now() + kPathRetry);
+    wait(until);
+  }
+}
+
+bool Supervisor::saved(const SaveGoal& goal) {
+  if (saves_.contains(goal.step)) return hold(goal.step);
+  return !tells_saves_ && goal.complete && saved_by_path(goal);
+}
+
+bool Supervisor::saved_by_path(const SaveGoal& goal) {
+  const std::string seen = file_signature(goal.path);
+  if (seen.empty() || seen == refused_signature_) return false;
+  if (seen != path_signature_) {
+    path_signature_ = seen;
+    last_sign_ = Clock::now();
+    // Its writer may be in the middle of it; a process that is no more will not go on.
+    if (!ended()) return false;
+  }
+  if (!ended()) stop_tree();
+  if (goal.complete()) return true;
+  refused_signature_ = file_signature(goal.path);
+  release();
+  return false;
+}
+
+bool Supervisor::hold(std::uint64_t step) {
+  if (ended()) return true;
+  if (try_gate()) return true;
+  const auto& events = trace().events;
+  const std::size_t index = saves_.at(step);
+  const bool went_on =
+      std::any_of(events.begin() + static_cast<std::ptrdiff_t>(index) + 1, events.end(),
+                  [&](const Event& event) { return event.pid == events[index].pid; });
+  if (!went_on && Clock::now() < last_sign_ + kGateGrace) return false;
+  stop_tree();
+  return true;
+}
+
+bool Supervisor::try_gate() {
+  gate_ = Descriptor(::open(options_.gate.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  return gate_.is_open();
+}
+
+void Supervisor::stop_tree() {
+  order("stop\n");
+  const Clock::time_point until = Clock::now() + duration(options_.deadlines.kill_s);
+  while (!stopped_ && !ended() && Clock::now() < until) {
+    wait(until);
+    collect();
+  }
+}
+
+void Supervisor::release() {
+  gate_.close();
+  if (std::exchange(stopped_, false)) order("continue\n");
+  last_sign_ = Clock::now();
+}
+
+Reached Supervisor::await_end(double deadline_s, const std::string& what) {
+  const Due due{Clock::now() + duration(deadline_s), deadline_s, what};
+  while (true) {
+    collect();
+    if (ended()) return Reached::kGoal;
+    if (interrupted()) return Reached::kInterrupted;
+    if (Clock::now() >= due.at) return overdue(due);
+    wait(due.at);
+  }
+}
+
+void Supervisor::await_gone() {
+  kill_ordered_ = true;
+  order("kill\n");
+  const Clock::time_point until = Clock::now() + duration(options_.deadlines.kill_s);
+  while (!gone_ && !lost_ && Clock::now() < until) {
+    wait(until);
+    read_reports();
+  }
+  gate_.close();
+  orders_.close();
+  if (gone_ || lost_) {
+    while (::waitpid(guardian_pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+KillOutcome Supervisor::kill() {
+  if (kill_ordered_) return outcome_;
+  collect();
+  status_before_kill_ = main_status_;
+  await_gone();
+  const bool ours = !status_before_kill_ && main_status_ && WIFSIGNALED(*main_status_) &&
+                    WTERMSIG(*main_status_) == SIGKILL;
+  outcome_ = !gone_                  ? KillOutcome::kSurvivors
+             : !not_started_.empty() ? KillOutcome::kNotSent
+             : ours                  ? KillOutcome::kConfirmed
+                                     : KillOutcome::kAlreadyGone;
+  return outcome_;
+}
+
+Exit Supervisor::exit() const {
+  if (!not_started_.empty()) return Exit{.kind = ExitKind::kNotStarted, .reason = not_started_};
+  if (!overdue_text_.empty()) {
+    return Exit{.kind = ExitKind::kTimedOut, .author = ExitAuthor::kUs, .reason = overdue_text_};
+  }
+  if (main_status_) {
+    const bool ours = kill_ordered_ && !status_before_kill_;
+    return exit_from_wait_status(*main_status_, ours ? ExitAuthor::kUs : ExitAuthor::kItself);
+  }
+  return Exit{
+      .kind = ExitKind::kTimedOut,
+      .reason = lost_ ? "its guardian was lost: how it ended is not known"
+                      : "not gone " + seconds_text(options_.deadlines.kill_s) + " after SIGKILL"};
+}
+
+RunRecord Supervisor::finish() {
+  if (!kill_ordered_) {
+    collect();
+    if (ended()) {
+      status_before_kill_ = main_status_;
+      await_gone();  // what it left behind
+      if (!gone_) outcome_ = KillOutcome::kSurvivors;
+    } else {
+      kill();
+    }
+  }
+  RunRecord record;
+  record.command = options_.command;
+  record.trace = trace_.finish();
+  record.exit = exit();
+  record.kill = outcome_;
+  record.processes_killed = killed_count_;
+  record.held_at = held_at_;
+  record.overdue = overdue_;
+  record.log_tail = last_lines(options_.log);
+  return record;
+}
+
+}  // namespace ckptverify

@@ -141,26 +141,26 @@ void place(const Tensor& tensor, const Piece& piece, Bytes stored, std::span<std
   for (std::size_t d = 0; d < piece.shape.size(); ++d)
     to += static_cast<std::int64_t>(piece.offset[d]) * targets[d];
   std::vector<std::uint64_t> index(walk.rank, 0);
-  while (true) {
+  const auto next = [&] {
+    for (std::size_t d = walk.rank; d-- > 0;) {
+      if (piece.shape[d] == 1) continue;  // its stride may be anything, so it is never added
+      from += piece.strides[d];
+      to += targets[d];
+      if (++index[d] < piece.shape[d]) return true;
+      from -= static_cast<std::int64_t>(piece.shape[d]) * piece.strides[d];
+      to -= static_cast<std::int64_t>(piece.shape[d]) * targets[d];
+      index[d] = 0;
+    }
+    return false;
+  };
+  do {
     std::byte* target = whole.data() + to * element_size;
     const std::byte* source = stored.data() + from * element_size;
     if (walk.block_bytes > 0)
       std::memcpy(target, source, static_cast<std::size_t>(walk.block_bytes));
     else
       copy(target, source, walk.row_count, walk.row_step);
-    std::size_t d = walk.rank;
-    while (d > 0) {
-      --d;
-      from += piece.strides[d];
-      to += targets[d];
-      if (++index[d] < piece.shape[d]) break;
-      from -= static_cast<std::int64_t>(piece.shape[d]) * piece.strides[d];
-      to -= static_cast<std::int64_t>(piece.shape[d]) * targets[d];
-      index[d] = 0;
-      if (d == 0) return;
-    }
-    if (walk.rank == 0) return;
-  }
+  } while (next());
 }
 
 void swap_parts(std::span<std::byte> bytes, std::size_t size) {

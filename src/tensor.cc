@@ -68,6 +68,7 @@ const DTypeRow& row(DType dtype) {
 
 // Wide enough for the sum of any number of products of 64-bit numbers that fits in memory.
 __extension__ using Wide = __int128;
+constexpr Wide kWideBound = std::numeric_limits<std::uint64_t>::max();
 
 Error rank_error(std::string_view what, std::size_t found, std::size_t expected) {
   return Error{.message = "the " + std::string(what) + " of a tensor have another rank; found " +
@@ -100,15 +101,14 @@ Result<void> check_reach(const Piece& piece, std::uint64_t element_size) {
   // cannot grow.
   Wide lowest = static_cast<Wide>(piece.first_element);
   Wide highest = lowest;
-  const Wide bound = static_cast<Wide>(std::numeric_limits<std::uint64_t>::max());
   for (std::size_t d = 0; d < piece.shape.size(); ++d) {
     const Wide reach = static_cast<Wide>(piece.shape[d] - 1) * static_cast<Wide>(piece.strides[d]);
     (reach < 0 ? lowest : highest) += reach;
-    if (lowest < -bound || highest > bound) break;
+    if (lowest < -kWideBound || highest > kWideBound) break;
   }
   if (lowest < 0 || highest >= available) {
-    const auto text = [bound](Wide value) {
-      if (value < -bound || value > bound) return std::string("beyond 64 bits");
+    const auto text = [](Wide value) {
+      if (value < -kWideBound || value > kWideBound) return std::string("beyond 64 bits");
       const std::string digits =
           std::to_string(static_cast<std::uint64_t>(value < 0 ? -value : value));
       return value < 0 ? "-" + digits : digits;

@@ -1,0 +1,33 @@
+// The table of formats. A new format is a pair of files and a row: docs/adding-a-format.md.
+#include "formats/formats.h"
+
+#include <array>
+
+#include "formats/hdf5.h"
+#include "formats/safetensors.h"
+
+namespace ckptverify {
+namespace {
+
+constexpr std::array kRows = {
+    Format{.name = "safetensors",
+           .title = "safetensors",
+           .files = "one file: a JSON header and one buffer",
+           .checksums = "none",
+           .sniff = sniff_safetensors,
+           .read = read_safetensors},
+    Format{.name = "hdf5",
+           .title = "HDF5 (Keras, h5py)",
+           .files = "one file of groups and datasets",
+           .checksums = "Fletcher-32 a chunk where the writer asked for it; our xxh3 attributes",
+           .sniff = sniff_hdf5,
+           .read = read_hdf5},
+};
+
+}  // namespace
+
+FormatTable formats() {
+  return FormatTable(kRows);
+}
+
+}  // namespace ckptverify

@@ -1,0 +1,103 @@
+#include "src/report/words.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace ckptverify {
+namespace {
+
+const CauseKindRow* row_of(CauseKind kind) {
+  const auto rows = cause_kinds();
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [kind](const CauseKindRow& one) { return one.kind == kind; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+constexpr std::array kStatuses = {
+    Status::kPass,        Status::kFail,          Status::kWarn,    Status::kInconclusive,
+    Status::kNotObserved, Status::kNotApplicable, Status::kSkipped, Status::kWaived};
+
+}  // namespace
+
+std::string cause_meaning(const Cause& cause) {
+  if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->meaning);
+  const std::string where =
+      cause.component ? "in the " + std::string(component_name(*cause.component)) + " state"
+                      : std::string("somewhere");
+  return "Something is wrong " + where + ", and no known cause has its minimum evidence.";
+}
+
+std::string cause_remedy(const Cause& cause) {
+  if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->remedy);
+  return "Look at the first check that failed: its evidence says what is left to suspect.";
+}
+
+std::string verdict_sentence(const Report& report) {
+  const bool run = report.command == "run";
+  switch (report.verdict) {
+    case Verdict::kPass:
+      return run ? "If this run dies, it comes back as the same run."
+                 : "By its bytes alone, this checkpoint is whole.";
+    case Verdict::kFail:
+      return run ? "If this run dies, it does not come back as the same run."
+                 : "This checkpoint is damaged or incomplete.";
+    case Verdict::kInconclusive:
+      break;
+  }
+  return run ? "Whether this run comes back as the same run was not shown."
+             : "Whether this checkpoint is whole was not shown.";
+}
+
+std::string duration_text(double seconds) {
+  char text[64];
+  if (seconds < 10) {
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  } else if (seconds < 120) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else {
+    const auto whole = static_cast<long long>(std::llround(seconds));
+    std::snprintf(text, sizeof text, "%lld min %lld s", whole / 60, whole % 60);
+  }
+  return text;
+}
+
+std::string figure_text(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string printable(std::string_view text) {
+  std::string clean(text);
+  for (char& c : clean) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) c = '?';
+  }
+  return clean;
+}
+
+std::string status_counts(const std::vector<Finding>& checks) {
+  std::string text;
+  for (const Status status : kStatuses) {
+    const auto count = std::count_if(checks.begin(), checks.end(),
+                                     [status](const Finding& f) { return f.status == status; });
+    if (count == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(count) + ' ' + std::string(status_name(status));
+  }
+  return text;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return lines;
+}
+
+}  // namespace ckptverify

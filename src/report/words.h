@@ -1,0 +1,34 @@
+// Words and numbers that all renderings of a report share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ckptverify/report.h"
+
+namespace ckptverify {
+
+/// One sentence each, for unknown causes too.
+std::string cause_meaning(const Cause& cause);
+std::string cause_remedy(const Cause& cause);
+
+/// "This run does not come back as the same run.", or what the verdict says of a checkpoint.
+std::string verdict_sentence(const Report& report);
+
+/// "0.25 s", "12.3 s", "4 min 7 s".
+std::string duration_text(double seconds);
+
+/// "3.25", at most six significant digits, for people.
+std::string figure_text(double value);
+
+/// Control characters, which a trainer's output may hold, as '?'; newlines and tabs stay.
+std::string printable(std::string_view text);
+
+/// "12 pass, 1 fail, 3 not-observed": the statuses that occur, in their order.
+std::string status_counts(const std::vector<Finding>& checks);
+
+/// The lines of a text, without their ends.
+std::vector<std::string> lines_of(std::string_view text);
+
+}  // namespace ckptverify

@@ -1,0 +1,57 @@
+// Tensors in a pickle: storages by persistent id, and the functions of torch._utils that rebuild
+// tensors from them, as nodes of a checkpoint. Nothing is called; the arguments say it all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ckptverify/checkpoint.h"
+#include "ckptverify/result.h"
+#include "ckptverify/tensor.h"
+#include "formats/encoding/pickle.h"
+
+namespace ckptverify {
+
+/// A persistent id: ('storage', class, key, location, count[, view]).
+struct StorageReference {
+  std::string key;
+  std::string location;        // "cpu", "cuda:0", "meta"
+  std::optional<DType> dtype;  // of the class; none for UntypedStorage, whose elements are bytes
+  std::uint64_t element_count = 0;
+  std::uint64_t size = 0;    // bytes
+  std::uint64_t offset = 0;  // of the reference, in the pickle's file
+  /// Very old files: this storage is elements [view_offset, + element_count of the view) of
+  /// another.
+  const PickleNode* view = nullptr;
+};
+
+/// Where the storage's bytes are: a run of exactly `size` decoded bytes. An error where the
+/// checkpoint has no such storage or another size.
+using FindStorage = std::function<Result<Run>(const StorageReference&)>;
+
+struct TorchContext {
+  FindStorage find;
+  ByteOrder byte_order = ByteOrder::kLittle;
+};
+
+/// "FloatStorage" of any module; none for an untyped storage; an error for another name.
+Result<std::optional<DType>> storage_dtype(std::string_view class_name);
+/// "torch.float32".
+std::optional<DType> torch_dtype(std::string_view qualified_name);
+
+bool is_storage(const PickleNode& node);
+Result<StorageReference> storage_reference(const PickleNode& node);
+
+/// A call of one of the functions that rebuild a tensor, or a storage itself.
+bool is_tensor(const PickleNode& node);
+/// A Tensor, or a Composite for quantized, sparse and nested ones. Errors carry the call's offset;
+/// strides that leave the storage are kLayout.
+Result<Node> rebuild_tensor(const PickleNode& node, const TorchContext& context);
+
+/// Non-negative integers of a tuple, a list or a torch.Size.
+Result<std::vector<std::uint64_t>> dimensions_of(const PickleNode& node);
+
+}  // namespace ckptverify

@@ -28,10 +28,18 @@ struct ExperimentRecord {
   Observations observations;
   std::vector<PhaseRecord> phases;
   Timings timings;
+  int interrupted_by = 0;  // SIGINT or SIGTERM came and ended it early; 0: none did
 };
 
-/// An error only where the harness itself cannot work (the directory, the guardian). What trainers
-/// do wrong is in the record.
+/// An error only where the harness itself cannot work (the directory, the guardian, a full disk).
+/// What trainers do wrong is in the record. While it runs, SIGINT and SIGTERM are taken from the
+/// calling thread: everything is killed, and the record so far is returned. Nothing is removed from
+/// the output directory:
+///
+///     run/<phase>/  work/<phase>/       a trainer's {run_dir} and its working directory
+///     events/<phase>/  logs/<phase>.log
+///     checkpoints/<run>/                snapshots; checkpoints/moved/ is what is restored
+///     away/<run>/                       the interrupted run, out of the way
 Result<ExperimentRecord> run_experiment(const Plan& plan, const FormatTable& formats,
                                         const ExperimentOptions& options);
 

@@ -71,7 +71,9 @@ struct Observations {
   std::vector<Finding> static_findings = {};               // of the interrupted checkpoint at N
   std::optional<CheckpointRecord> reference_saved = {};    // at N
   std::optional<CheckpointRecord> interrupted_saved = {};  // at N: what was restored
-  std::optional<CheckpointRecord> reference_final = {};    // at N + M
+  /// The two differ at N, so that the reference's was restored instead: its own future is known.
+  bool restored_reference = false;
+  std::optional<CheckpointRecord> reference_final = {};  // at N + M
   std::optional<CheckpointRecord> resumed_final = {};
   std::optional<Comparison> noise = {};             // reference against interrupted, at N
   std::optional<Comparison> final_difference = {};  // reference against resumed, at N + M

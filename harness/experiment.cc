@@ -1,0 +1,282 @@
+// The order of things: reference, interruption, the checkpoint moved, restore, evaluations,
+// comparison. Trainers run one at a time on this thread; reading and digesting go on beside them.
+
+#include "harness/experiment.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ckptverify/check.h"
+#include "harness/interrupt.h"
+#include "harness/reading.h"
+#include "harness/stage.h"
+
+namespace ckptverify {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Next { kGoOn, kStop };
+
+class Experiment {
+ public:
+  Experiment(const Plan& plan, const FormatTable& formats, const ExperimentOptions& options)
+      : plan_(plan),
+        formats_(formats),
+        options_(options),
+        stage_(plan, options, interrupt_.descriptor()) {}
+
+  Result<ExperimentRecord> run();
+
+ private:
+  Result<void> play();
+  Result<Next> run_reference();
+  Result<void> hold_reference(Supervisor& trainer, bool& stopped_early);
+  Result<Next> run_interrupted();
+  Result<void> move_checkpoint();
+  void check_moved();
+  Result<void> choose_restored();
+  Result<void> run_resumed();
+  Result<std::optional<RunRecord>> evaluate(const std::string& directory,
+                                            const fs::path& checkpoint, std::uint64_t step);
+  Result<void> evaluate_final();
+  Reached run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
+                 bool after_restore);
+  Result<std::optional<fs::path>> snapshot(const fs::path& run_directory, const std::string& name,
+                                           std::uint64_t step);
+  void conclude();
+  ComparisonOptions exact() const { return {.threads = options_.threads}; }
+
+  const Plan& plan_;
+  const FormatTable& formats_;
+  const ExperimentOptions& options_;
+  Interrupt interrupt_;
+  Stage stage_;
+  Observations seen_;
+
+  fs::path interrupted_checkpoint_;  // out of the way, never given to a trainer
+  fs::path moved_checkpoint_;        // its copy, for trainers
+  fs::path restored_from_;
+  FutureReading reference_saved_;
+  FutureReading reference_final_;
+  FutureReading interrupted_saved_;
+  FutureReading resumed_final_;
+  std::future<std::vector<Finding>> static_findings_;
+  std::future<std::optional<Comparison>> noise_;
+};
+
+/// Runs on to the next save; a trainer without a probe shows it by its files.
+Reached Experiment::run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
+                           bool after_restore) {
+  SaveGoal goal{.step = step, .after_restore = after_restore};
+  if (auto path = stage_.checkpoint_path(run_directory, step)) {
+    goal.path = *std::move(path);
+    goal.complete = [this, path = goal.path] { return bool(read_checkpoint(formats_, path)); };
+  }
+  return trainer.await_save(goal);
+}
+
+/// Nothing where the trainer left nothing at its checkpoint's path.
+Result<std::optional<fs::path>> Experiment::snapshot(const fs::path& run_directory,
+                                                     const std::string& name, std::uint64_t step) {
+  CKPTVERIFY_TRY(const fs::path checkpoint, stage_.checkpoint_path(run_directory, step));
+  std::error_code absent;
+  if (!fs::exists(checkpoint, absent)) return std::optional<fs::path>();
+  const fs::path target = stage_.output() / "checkpoints" / name / checkpoint.filename();
+  CKPTVERIFY_TRY_VOID(stage_.copy(checkpoint, target));
+  return std::optional(target);
+}
+
+/// To N, past it, to N + M; snapshots while it is held.
+Result<void> Experiment::hold_reference(Supervisor& trainer, bool& stopped_early) {
+  const fs::path run_directory = stage_.run_directory("reference");
+  stopped_early = true;
+  if (run_to(trainer, run_directory, plan_.save_step, false) != Reached::kGoal) return {};
+  CKPTVERIFY_TRY(const auto saved, snapshot(run_directory, "reference", plan_.save_step));
+  if (!saved) return {};
+  reference_saved_ = start_reading(formats_, *saved, options_.threads);
+  trainer.release();
+  if (run_to(trainer, run_directory, plan_.final_step, false) != Reached::kGoal) return {};
+  CKPTVERIFY_TRY(const auto last, snapshot(run_directory, "reference-final", plan_.final_step));
+  if (!last) return {};
+  reference_final_ = start_reading(formats_, *last, options_.threads);
+  stopped_early = false;
+  return {};
+}
+
+Result<Next> Experiment::run_reference() {
+  const PhaseRequest phase{.name = "reference",
+                           .directory = "reference",
+                           .command = plan_.train,
+                           .holds = {plan_.save_step, plan_.final_step}};
+  CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
+  bool stopped_early = true;
+  const Result<void> held = hold_reference(trainer, stopped_early);
+  if (!stopped_early || !trainer.ended()) trainer.kill();
+  seen_.reference = stage_.end(phase, std::move(trainer));
+  if (!held) return held.error();
+  const bool left_over = seen_.reference.kill == KillOutcome::kSurvivors;
+  return stopped_early || left_over ? Next::kStop : Next::kGoOn;
+}
+
+Result<Next> Experiment::run_interrupted() {
+  const PhaseRequest phase{.name = "interrupted",
+                           .directory = "interrupted",
+                           .command = plan_.train,
+                           .holds = {plan_.save_step}};
+  CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
+  const Reached reached =
+      run_to(trainer, stage_.run_directory("interrupted"), plan_.save_step, false);
+  if (reached == Reached::kGoal || !trainer.ended()) trainer.kill();
+  seen_.interrupted = stage_.end(phase, std::move(trainer));
+  const bool left_over = seen_.interrupted.kill == KillOutcome::kSurvivors;
+  return reached != Reached::kGoal || left_over ? Next::kStop : Next::kGoOn;
+}
+
+/// The run is renamed away; trainers get a copy elsewhere, readers what no trainer can find.
+Result<void> Experiment::move_checkpoint() {
+  const fs::path away = stage_.output() / "away" / "interrupted";
+  CKPTVERIFY_TRY_VOID(move_away(stage_.run_directory("interrupted"), away));
+  CKPTVERIFY_TRY(interrupted_checkpoint_, stage_.checkpoint_path(away, plan_.save_step));
+  CKPTVERIFY_TRY(const auto moved, snapshot(away, "moved", plan_.save_step));
+  if (moved) moved_checkpoint_ = *moved;
+  return {};
+}
+
+void Experiment::check_moved() {
+  interrupted_saved_ = start_reading(formats_, interrupted_checkpoint_, options_.threads);
+  static_findings_ = std::async(std::launch::async, [this, future = interrupted_saved_] {
+    const auto reading = future.get();
+    std::vector<Finding> findings;
+    if (reading->checkpoint) {
+      findings = check_checkpoint(*reading->checkpoint, {plan_.required, options_.threads});
+    }
+    if (reading->error) findings.push_back(finding_of(*reading->error, "static.readable"));
+    return findings;
+  });
+}
+
+/// Two runs that already part before N cannot be held against each other after it: then the
+/// reference's own checkpoint is restored, whose future is known.
+Result<void> Experiment::choose_restored() {
+  restored_from_ = moved_checkpoint_;
+  const auto reference = reference_saved_.get();
+  const auto interrupted = interrupted_saved_.get();
+  noise_ = start_comparison(reference, interrupted, exact());
+  if (!reference->fingerprint || !interrupted->fingerprint) return {};
+  if (reference->fingerprint->whole == interrupted->fingerprint->whole) return {};
+  CKPTVERIFY_TRY(const auto path,
+                 stage_.checkpoint_path(stage_.output() / "checkpoints", plan_.save_step));
+  const fs::path name = path.filename();
+  const fs::path target = stage_.output() / "checkpoints" / "moved-reference" / name;
+  CKPTVERIFY_TRY_VOID(stage_.copy(stage_.output() / "checkpoints" / "reference" / name, target));
+  restored_from_ = target;
+  seen_.restored_reference = true;
+  return {};
+}
+
+Result<void> Experiment::run_resumed() {
+  const PhaseRequest phase{.name = "restored",
+                           .directory = "restored",
+                           .command = plan_.resume,
+                           .values = {{"checkpoint", restored_from_.string()},
+                                      {"step", std::to_string(plan_.save_step)}},
+                           .holds = {plan_.final_step}};
+  CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
+  const fs::path run_directory = stage_.run_directory("restored");
+  const Reached reached = run_to(trainer, run_directory, plan_.final_step, true);
+  Result<std::optional<fs::path>> last = std::optional<fs::path>();
+  if (reached == Reached::kGoal) {
+    last = snapshot(run_directory, "restored-final", plan_.final_step);
+    trainer.kill();
+  }
+  seen_.resumed = stage_.end(phase, std::move(trainer));
+  if (!last) return last.error();
+  if (*last) resumed_final_ = start_reading(formats_, **last, options_.threads);
+  return {};
+}
+
+Result<std::optional<RunRecord>> Experiment::evaluate(const std::string& directory,
+                                                      const fs::path& checkpoint,
+                                                      std::uint64_t step) {
+  if (plan_.eval.empty() || interrupt_.signal() != 0) return std::optional<RunRecord>();
+  const std::string at = std::to_string(step);
+  const PhaseRequest phase{.name = "evaluation of " + directory + " at " + at,
+                           .directory = "evaluation-" + directory,
+                           .command = plan_.eval,
+                           .values = {{"checkpoint", checkpoint.string()}, {"step", at}}};
+  CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
+  (void)trainer.await_end(plan_.deadlines.eval_s, "the end of the evaluation");
+  return std::optional(stage_.end(phase, std::move(trainer)));
+}
+
+Result<void> Experiment::evaluate_final() {
+  if (!resumed_final_.valid()) return {};
+  // The originals: the snapshots are being read.
+  CKPTVERIFY_TRY(const fs::path restored,
+                 stage_.checkpoint_path(stage_.run_directory("restored"), plan_.final_step));
+  CKPTVERIFY_TRY(seen_.resumed_eval, evaluate("restored", restored, plan_.final_step));
+  CKPTVERIFY_TRY(const fs::path reference,
+                 stage_.checkpoint_path(stage_.run_directory("reference"), plan_.final_step));
+  CKPTVERIFY_TRY(seen_.reference_eval, evaluate("reference", reference, plan_.final_step));
+  return {};
+}
+
+/// Waits for what goes on beside the trainers and puts it into the record.
+void Experiment::conclude() {
+  const auto record = [](const FutureReading& reading) {
+    return reading.valid() ? checkpoint_record(*reading.get()) : std::nullopt;
+  };
+  if (reference_final_.valid() && resumed_final_.valid()) {
+    ComparisonOptions options = exact();
+    options.tolerance = plan_.tensors;
+    seen_.final_difference =
+        start_comparison(reference_final_.get(), resumed_final_.get(), options).get();
+  }
+  seen_.reference_saved = record(reference_saved_);
+  seen_.interrupted_saved = record(interrupted_saved_);
+  seen_.reference_final = record(reference_final_);
+  seen_.resumed_final = record(resumed_final_);
+  if (static_findings_.valid()) seen_.static_findings = static_findings_.get();
+  if (noise_.valid()) seen_.noise = noise_.get();
+}
+
+Result<void> Experiment::play() {
+  seen_.save_step = plan_.save_step;
+  seen_.final_step = plan_.final_step;
+  CKPTVERIFY_TRY(const Next after_reference, run_reference());
+  if (after_reference == Next::kStop || interrupt_.signal() != 0) return {};
+  CKPTVERIFY_TRY(const Next after_interruption, run_interrupted());
+  if (after_interruption == Next::kStop || interrupt_.signal() != 0) return {};
+  CKPTVERIFY_TRY_VOID(move_checkpoint());
+  check_moved();
+  if (moved_checkpoint_.empty()) return {};  // nothing was saved: nothing to restore
+  CKPTVERIFY_TRY(seen_.fresh_eval, evaluate("interrupted", moved_checkpoint_, plan_.save_step));
+  CKPTVERIFY_TRY_VOID(choose_restored());
+  if (interrupt_.signal() != 0) return {};
+  CKPTVERIFY_TRY_VOID(run_resumed());
+  if (interrupt_.signal() != 0) return {};
+  return evaluate_final();
+}
+
+Result<ExperimentRecord> Experiment::run() {
+  CKPTVERIFY_TRY_VOID(stage_.set_up());
+  CKPTVERIFY_TRY_VOID(play());
+  conclude();
+  ExperimentRecord record;
+  record.observations = std::move(seen_);
+  record.phases = stage_.take_phases();
+  record.timings = stage_.timings();
+  record.interrupted_by = interrupt_.signal();
+  return record;
+}
+
+}  // namespace
+
+Result<ExperimentRecord> run_experiment(const Plan& plan, const FormatTable& formats,
+                                        const ExperimentOptions& options) {
+  return Experiment(plan, formats, options).run();
+}
+
+}  // namespace ckptverify

@@ -1,0 +1,57 @@
+// Threads of the standard library: each reading is independent, its future joins it.
+
+#include "harness/reading.h"
+
+#include <utility>
+
+namespace ckptverify {
+namespace {
+
+Result<void> read_into(Reading& reading, const FormatTable& formats,
+                       const std::filesystem::path& path, Threads threads) {
+  CKPTVERIFY_TRY(Checkpoint checkpoint, read_checkpoint(formats, path));
+  reading.checkpoint = std::move(checkpoint);
+  CKPTVERIFY_TRY(reading.fingerprint, fingerprint(*reading.checkpoint, threads));
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> read_checkpoint(const FormatTable& formats, const std::filesystem::path& path) {
+  CKPTVERIFY_TRY(const Source source, Source::open(path));
+  return formats.read(source);
+}
+
+FutureReading start_reading(const FormatTable& formats, const std::filesystem::path& path,
+                            Threads threads) {
+  return std::async(std::launch::async,
+                    [&formats, path, threads]() -> std::shared_ptr<const Reading> {
+                      auto reading = std::make_shared<Reading>();
+                      const Result<void> done = read_into(*reading, formats, path, threads);
+                      if (!done) reading->error = done.error();
+                      return reading;
+                    })
+      .share();
+}
+
+std::optional<CheckpointRecord> checkpoint_record(const Reading& reading) {
+  if (!reading.checkpoint || !reading.fingerprint) return std::nullopt;
+  return CheckpointRecord{.format = reading.checkpoint->format,
+                          .fingerprint = *reading.fingerprint,
+                          .digests = state_digests(*reading.checkpoint, *reading.fingerprint)};
+}
+
+std::future<std::optional<Comparison>> start_comparison(std::shared_ptr<const Reading> first,
+                                                        std::shared_ptr<const Reading> second,
+                                                        ComparisonOptions options) {
+  return std::async(std::launch::async,
+                    [first = std::move(first), second = std::move(second),
+                     options = std::move(options)]() -> std::optional<Comparison> {
+                      if (!first->checkpoint || !second->checkpoint) return std::nullopt;
+                      auto comparison = compare(*first->checkpoint, *second->checkpoint, options);
+                      if (!comparison) return std::nullopt;
+                      return *std::move(comparison);
+                    });
+}
+
+}  // namespace ckptverify

@@ -142,7 +142,12 @@ Digest tensor_digest(std::string_view dtype, std::span<const std::uint64_t> shap
 }
 
 Digest absent_tensor_digest(std::string_view dtype, std::span<const std::uint64_t> shape) {
-  return tensor_header(dtype, shape, 0).marker("ckv1.absent").finish();
+  const auto known = dtype_named(dtype);
+  CKPTVERIFY_ASSERT(known.has_value());
+  Tensor tensor;
+  tensor.dtype = *known;
+  tensor.shape.assign(shape.begin(), shape.end());
+  return tensor_header(dtype, shape, logical_size(tensor)).marker("ckv1.absent").finish();
 }
 
 Digest value_digest(const Value& value) {

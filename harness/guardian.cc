@@ -202,12 +202,12 @@ int Guardian::run(const std::vector<std::string>& command) {
 }  // namespace
 
 int guardian_main(int argc, char** argv) {
-  if (argc < 3 || std::string_view(argv[1]) != kGuardianSubcommand) {
+  if (argc < 2) {
     std::fputs("usage: <tool> guardian COMMAND...; started by the tool itself\n", stderr);
     return 64;
   }
   Guardian guardian;
-  return guardian.run(std::vector<std::string>(argv + 2, argv + argc));
+  return guardian.run(std::vector<std::string>(argv + 1, argv + argc));
 }
 
 }  // namespace ckptverify

@@ -24,7 +24,7 @@ namespace ckptverify {
 
 inline constexpr const char* kGuardianSubcommand = "guardian";
 
-/// `argv` as main() has it, argv[1] being the subcommand. Returns the exit code.
+/// `argv` from the subcommand on: argv[0] is its name, the command follows. Returns the exit code.
 int guardian_main(int argc, char** argv);
 
 }  // namespace ckptverify

@@ -5,11 +5,19 @@
 
 #include "formats/hdf5.h"
 #include "formats/safetensors.h"
+#include "formats/sharded.h"
 
 namespace ckptverify {
 namespace {
 
 constexpr std::array kRows = {
+    Format{
+        .name = "sharded",
+        .title = "sharded state directory (ckptverify.sharded/1)",
+        .files = "a directory: shards of HDF5, safetensors or LibTorch, index.json and its digest",
+        .checksums = "XXH3-128 of every file",
+        .sniff = sniff_sharded,
+        .read = read_sharded},
     Format{.name = "safetensors",
            .title = "safetensors",
            .files = "one file: a JSON header and one buffer",

@@ -117,6 +117,7 @@ class Reader {
   void find(CauseKind cause, const std::string& subject, const std::string& message,
             std::vector<Evidence> evidence = {}, std::string_view check = kCheck);
   bool check_shard(const ShardedFile& shard, const Source& member);
+  void add_digest(std::uint32_t file, std::string expected);
   void leave_unread(std::size_t shard, const Source& member, std::string label);
   void absorb(std::size_t shard, Checkpoint part, bool intact);
   void absorb_coverage(const Coverage& coverage, std::uint32_t first_file, bool intact);
@@ -130,7 +131,6 @@ class Reader {
   std::map<std::string_view, std::size_t> tensor_of_path_;  // into index_.tensors
   std::vector<bool> seen_;                                  // a tensor
   std::vector<bool> unread_;                                // a shard, named already
-  std::uint64_t right_count_ = 0;                           // shards whose digest is right
 };
 
 void Reader::find(CauseKind cause, const std::string& subject, const std::string& message,
@@ -152,6 +152,8 @@ Result<void> Reader::add_index_files() {
                               name == kIndex ? "index" : "digest of the index"});
     checkpoint_.files.push_back(std::move(file));
   }
+  const std::string_view digest = as_text(checkpoint_.files.back().bytes());
+  add_digest(0, std::string(digest.substr(0, kIndexDigestSize - 1)));
   return {};
 }
 
@@ -190,6 +192,18 @@ bool Reader::check_shard(const ShardedFile& shard, const Source& member) {
   return false;
 }
 
+/// Of a whole file, right when it was read.
+void Reader::add_digest(std::uint32_t file, std::string expected) {
+  const Source& source = checkpoint_.files[file];
+  const std::uint64_t size = source.bytes().size();
+  checkpoint_.checksums.push_back(
+      {.subject = source.name(),
+       .run = {.file = file, .offset = 0, .stored_size = size, .size = size},
+       .algorithm = "xxh3-128",
+       .expected = std::move(expected),
+       .compute = digest_text});
+}
+
 void Reader::leave_unread(std::size_t shard, const Source& member, std::string label) {
   unread_[shard] = true;
   const auto number = static_cast<std::uint32_t>(checkpoint_.files.size());
@@ -226,7 +240,6 @@ void Reader::add_shard(std::size_t shard) {
   if (!reads(index_.format, part->format))
     find(CauseKind::kLayout, file.name,
          "shard has another format; found " + part->format + ", expected " + index_.format);
-  if (intact) ++right_count_;
   absorb(shard, std::move(*part), intact);
 }
 
@@ -243,6 +256,7 @@ void Reader::absorb(std::size_t shard, Checkpoint part, bool intact) {
   const std::string& name = index_.shards[shard].name;
   const auto first_file = static_cast<std::uint32_t>(checkpoint_.files.size());
   for (Source& file : part.files) checkpoint_.files.push_back(std::move(file));
+  if (intact) add_digest(first_file, index_.shards[shard].digest);
   absorb_coverage(part.coverage, first_file, intact);
   for (Entry& entry : part.entries) {
     if (!check_entry(shard, entry)) continue;
@@ -353,13 +367,6 @@ void Reader::add_values() {
 }
 
 Checkpoint Reader::finish() && {
-  if (right_count_ == index_.shards.size())
-    checkpoint_.findings.push_back(
-        {.check = std::string(kDigestCheck),
-         .status = Status::kPass,
-         .subject = std::string(kIndex),
-         .message = "index.json and all " + std::to_string(right_count_) +
-                    " shards have the XXH3-128 that is stored for them"});
   assign_components(checkpoint_.entries);
   sort_entries(checkpoint_);
   return std::move(checkpoint_);

@@ -50,29 +50,44 @@ std::optional<Component> whole_component(const PickleNode& root,
   const auto keys = keys_of(root);
   const bool object = root.kind == PickleKind::kObject || root.kind == PickleKind::kCall;
   if (object && has_all(keys, {"_parameters", "_modules"})) return Component::kModel;
+  // An object of a foreign class without tensors holds settings: arguments of a trainer.
+  const bool tensors = std::any_of(entries.begin(), entries.end(), holds_tensor);
+  const bool opaque = !entries.empty() && entries[0].path.empty() &&
+                      std::holds_alternative<Opaque>(entries[0].node);
+  if (opaque && !tensors) return Component::kConfig;
   if (has_all(keys, {"state", "param_groups"})) return Component::kOptimizer;
   if (has_all(keys, {"last_epoch", "_step_count"})) return Component::kScheduler;
   if (has_all(keys, {"growth_factor", "growth_interval", "scale"})) return Component::kScaler;
-  const bool tensors_alone = std::all_of(entries.begin(), entries.end(), holds_tensor);
-  if (!tensors_alone && has_only(keys, {"python", "numpy", "cpu", "cuda", "xpu", "npu", "torch"})) {
+  if (has_only(keys, {"python", "numpy", "cpu", "cuda", "xpu", "npu", "torch"})) {
     return Component::kRng;
   }
+  const bool tensors_alone = std::all_of(entries.begin(), entries.end(), holds_tensor);
+  const bool script = callee(root).starts_with("__torch__");
   bool model = false;    // some key is a model's
   bool other = false;    // some key is another component's
-  bool unknown = false;  // some key that is no component holds tensors
+  bool unknown = false;  // some key that is no component is a tensor
+  bool nested = false;   // some key that is no component holds tensors
+  bool leaves = true;    // keys of other components are tensors themselves
   for (const Entry& entry : entries) {
     const std::string first = entry.path.substr(0, entry.path.find('.'));
     const Component component = component_of_key(first);
     // A flat state dict may begin all its keys with "model.": that is no key of its own.
     if (component == Component::kModel && keys.contains(first)) model = true;
-    if (component != Component::kModel && component != Component::kOther) other = true;
-    if (component == Component::kOther && holds_tensor(entry)) unknown = true;
+    if (component != Component::kModel && component != Component::kOther) {
+      other = true;
+      leaves = leaves && entry.path == first;
+    }
+    if (component == Component::kOther && holds_tensor(entry)) {
+      (entry.path == first ? unknown : nested) = true;
+    }
   }
-  if (other) return std::nullopt;
-  if (model) return unknown ? std::optional(Component::kModel) : std::nullopt;
-  const bool script = callee(root).starts_with("__torch__");
-  const bool any_tensor = std::any_of(entries.begin(), entries.end(), holds_tensor);
-  if (!keys.empty() && any_tensor && (tensors_alone || script)) return Component::kModel;
+  // A parameter may be called "step"; a state that has one beside others is still a state dict.
+  if (other) {
+    return tensors_alone && (unknown || nested) && leaves ? std::optional(Component::kModel)
+                                                          : std::nullopt;
+  }
+  if (model) return nested ? std::optional(Component::kModel) : std::nullopt;
+  if (!keys.empty() && tensors && (tensors_alone || script)) return Component::kModel;
   return std::nullopt;
 }
 

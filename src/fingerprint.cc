@@ -1,6 +1,7 @@
 // The digests of docs/fingerprint.md: what is hashed, in which order, for a tensor, a value, a
-// composite, a component and a checkpoint. xxhash is compiled in, here and nowhere else. Its SSE2
-// and NEON code hashes faster than one core can read memory, so nothing is dispatched at run time.
+// composite, a component and a checkpoint. xxhash is compiled in, here and nowhere else. One core
+// hashes more than a disk delivers with SSE2 or NEON; wider code would need xxhash's internals,
+// which change between its releases, so nothing is dispatched at run time.
 #include "ckptverify/fingerprint.h"
 
 #define XXH_INLINE_ALL

@@ -215,6 +215,16 @@ TEST(Fingerprint, JoinsWhatTheDigestFunctionsSay) {
             checkpoint_digest({{"step", step}, {"optimizer", optimizer}, {"model", model}}));
 }
 
+TEST(Fingerprint, IsThatOfTheExampleInTheDocumentation) {
+  MemoryCheckpoint state;
+  state.tensor("model.w", DType::kFloat32, {2}, bytes_of<float>({1, -2}));
+  state.value("step", std::int64_t{5});
+  const std::string text = fingerprint_of(state.build()).whole.text();
+  EXPECT_EQ(text, "ckv1:ccff7d72bc10369dcb327d095409e8db");
+  std::ifstream file(CKPTVERIFY_SOURCE "/docs/fingerprint.md");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), HasSubstr(text));
+}
+
 TEST(Fingerprint, DoesNotDependOnHowATensorIsSplit) {
   const std::vector<std::byte> bytes = patterned_bytes(24);
   MemoryCheckpoint whole;

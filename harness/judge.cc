@@ -67,10 +67,10 @@ bool group_holds(const std::vector<Finding>& findings, std::string_view group) {
   return any;
 }
 
-bool check_holds(const std::vector<Finding>& findings, std::string_view check) {
+/// Passed itself: a waiver does not make a kill or a restore happen.
+bool check_passed(const std::vector<Finding>& findings, std::string_view check) {
   return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return finding.check == check &&
-           (finding.status == Status::kPass || finding.status == Status::kWaived);
+    return finding.check == check && finding.status == Status::kPass;
   });
 }
 
@@ -86,7 +86,7 @@ bool static_holds(const std::vector<Finding>& findings) {
 
 /// M equal steps: the losses of all of them, and nothing else that was seen parted.
 bool steps_hold(const std::vector<Finding>& findings) {
-  return check_holds(findings, "trajectory.loss") &&
+  return check_passed(findings, "trajectory.loss") &&
          std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
            return is_group(finding, "trajectory") &&
                   (finding.status == Status::kFail || finding.status == Status::kInconclusive);
@@ -96,9 +96,9 @@ bool steps_hold(const std::vector<Finding>& findings) {
 /// What a pass needs and is missing; empty when it may pass.
 std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) {
   std::vector<std::string> missing;
-  if (!check_holds(findings, "process.kill")) missing.push_back("a confirmed kill");
+  if (!check_passed(findings, "process.kill")) missing.push_back("a confirmed kill");
   if (!static_holds(findings)) missing.push_back("static checks of the checkpoint that passed");
-  if (!check_holds(findings, "restore.step")) missing.push_back("a restore at the saved step");
+  if (!check_passed(findings, "restore.step")) missing.push_back("a restore at the saved step");
   const bool same_state = group_holds(findings, "identity") && steps_hold(findings);
   if (!same_state && !group_holds(findings, "final"))
     missing.push_back(
@@ -154,7 +154,7 @@ void summarise(const Case& subject, Judgement& judgement) {
     for (const Finding& finding : findings)
       if (finding.check == check && finding.status == Status::kPass)
         proven.push_back(finding.message);
-  if (check_holds(findings, "trajectory.loss") && steps_hold(findings))
+  if (check_passed(findings, "trajectory.loss") && steps_hold(findings))
     proven.push_back("the resumed run takes the reference's steps " +
                      std::to_string(subject.save_step() + 1) + " to " +
                      std::to_string(subject.final_step()));

@@ -4,8 +4,10 @@
 #include <array>
 
 #include "formats/hdf5.h"
+#include "formats/libtorch_archive.h"
 #include "formats/safetensors.h"
 #include "formats/sharded.h"
+#include "formats/torch_zip.h"
 
 namespace ckptverify {
 namespace {
@@ -18,6 +20,18 @@ constexpr std::array kRows = {
         .checksums = "XXH3-128 of every file",
         .sniff = sniff_sharded,
         .read = read_sharded},
+    Format{.name = "libtorch-archive",
+           .title = "LibTorch and TorchScript archive",
+           .files = "one zip file with constants.pkl",
+           .checksums = "CRC-32 of every record",
+           .sniff = sniff_libtorch_archive,
+           .read = read_libtorch_archive},
+    Format{.name = "torch-zip",
+           .title = "torch.save",
+           .files = "one zip file with data.pkl and a record for each storage",
+           .checksums = "CRC-32 of every record, unless it was switched off",
+           .sniff = sniff_torch_zip,
+           .read = read_torch_zip},
     Format{.name = "safetensors",
            .title = "safetensors",
            .files = "one file: a JSON header and one buffer",

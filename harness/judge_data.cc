@@ -21,7 +21,7 @@ const StepEvent* expected_first(const Case& subject) {
   return subject.reference.step(subject.save_step() + 1);
 }
 
-Finding next_batch_finding(const Case& subject) {
+Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
   Finding finding{.check = "data.next_batch",
                   .status = Status::kNotObserved,
                   .subject = "data_cursor",
@@ -56,7 +56,7 @@ Finding next_batch_finding(const Case& subject) {
   const bool rng_parted = found->rng != expected->rng && !found->rng.empty();
   if (rng_parted)
     finding.evidence.push_back({"also", "a source of random numbers differs after this step"});
-  else
+  else if (!cause_named(judgement))
     finding.cause = cause(CauseKind::kDataOrder);
   return finding;
 }
@@ -170,7 +170,7 @@ Diagnosis data_cause(const Case& subject, const std::string&, const Match& match
 
 void judge_first_step(const Case& subject, Judgement& judgement) {
   if (subject.resumed.record == nullptr) return;
-  judgement.findings.push_back(next_batch_finding(subject));
+  judgement.findings.push_back(next_batch_finding(subject, judgement));
   const StepEvent* expected = expected_first(subject);
   if (expected == nullptr) return;
   for (const auto& [source, digest] : expected->rng)

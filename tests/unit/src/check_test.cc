@@ -260,12 +260,12 @@ TEST(Check, NeverStopsEarly) {
                bytes_of<float>({std::numeric_limits<float>::quiet_NaN()}));
   Checkpoint checkpoint = state.build(4);
   checkpoint.uninterpreted = {"x"};
-  StoredChecksum checksum{.subject = "w",
-                          .run = {.offset = 0, .stored_size = 4, .size = 4},
-                          .algorithm = "size",
-                          .expected = "5",
-                          .compute = [](Bytes bytes) { return std::to_string(bytes.size()); }};
-  checkpoint.checksums = {checksum};
+  StoredChecksum& checksum = checkpoint.checksums.emplace_back();
+  checksum.subject = "w";
+  checksum.run = {.offset = 0, .stored_size = 4, .size = 4};
+  checksum.algorithm = "size";
+  checksum.expected = "5";
+  checksum.compute = [](Bytes bytes) { return std::to_string(bytes.size()); };
   const auto findings = check_checkpoint(checkpoint, {.required = {Component::kOptimizer}});
   std::vector<std::string> causes;
   for (const RankedCause& ranked : rank_causes(findings)) causes.push_back(ranked.cause.id());

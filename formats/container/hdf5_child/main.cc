@@ -1,8 +1,10 @@
 // ckptverify-hdf5: the child process in which the HDF5 library opens a file that may be damaged.
 // Descriptor 3 is the file, opened for reading by the parent; standard output gets lines of JSON.
 // Its last line says that it is the last, so that a death before it is seen for what it is.
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -26,6 +28,9 @@ using namespace ckptverify;
 using namespace ckptverify::hdf5_child;
 
 constexpr const char* kFile = "/proc/self/fd/3";
+constexpr int kFileDescriptor = 3;
+constexpr const char* kImageName = "/proc/self/fd/image";  // must not exist
+constexpr std::size_t kImageIncrement = 65536;
 constexpr rlim_t kCpuSeconds = 120;
 constexpr rlim_t kAddressSpace = rlim_t{4} << 30;
 constexpr rlim_t kDescriptors = 32;
@@ -48,12 +53,22 @@ void confine(pid_t parent) {
 #endif
 }
 
-Identifier open_file() {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  H5PLset_loading_state(0);  // a file must not make the library load code
-  const Identifier access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+/// Only reads, by plain system calls; a file without a path (memory, or deleted meanwhile) the
+/// library would refuse, so it gets a copy of the bytes.
+Identifier open_file(const Identifier& access) {
   H5Pset_fapl_sec2(access.get());
-  return {H5Fopen(kFile, H5F_ACC_RDONLY, access.get()), H5Fclose};
+  char* path = realpath(kFile, nullptr);
+  std::free(path);
+  struct stat status = {};
+  if (path != nullptr || fstat(kFileDescriptor, &status) != 0 || status.st_size <= 0)
+    return {H5Fopen(kFile, H5F_ACC_RDONLY, access.get()), H5Fclose};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, kFileDescriptor, 0);
+  if (bytes != MAP_FAILED) {
+    H5Pset_fapl_core(access.get(), kImageIncrement, 0);
+    H5Pset_file_image(access.get(), bytes, size);
+  }
+  return {H5Fopen(kImageName, H5F_ACC_RDONLY, access.get()), H5Fclose};
 }
 
 bool write_line(const char* kind, const char* key, Json value) {
@@ -72,7 +87,10 @@ int main(int argc, char** argv) {
     return 64;
   }
   confine(static_cast<pid_t>(std::strtol(argv[1], nullptr, 10)));
-  const Identifier file = open_file();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  H5PLset_loading_state(0);  // a file must not make the library load code
+  const Identifier access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  const Identifier file = open_file(access);
   if (!file) {
     write_line("error", "what", "the HDF5 library does not open the file: " + library_error());
     return 1;

@@ -33,6 +33,10 @@ struct BadCase {
   std::string message;
 };
 
+void PrintTo(const BadCase& bad, std::ostream* out) {
+  *out << bad.name;
+}
+
 std::string tensor(const std::string& name, const std::string& dtype, const std::string& shape,
                    const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
@@ -69,7 +73,7 @@ std::vector<BadCase> bad_cases() {
       {"NoBrace", file_of("[]", 0), "st-struct", 8, "found byte 91, expected 123"},
       {"NoJson", file_of("{\"a\":}", 0), "st-struct", 13, "header is no strict JSON"},
       {"NoUtf8", file_of("{\"\xff\":1}", 0), "st-struct", 10, "header is no strict JSON"},
-      {"TwoEqualNames", one(f32 + "," + f32), "st-struct", 60, "given twice"},
+      {"TwoEqualNames", one(f32 + "," + f32), "st-struct", 62, "given twice"},
       {"NoObject", one("\"a\":1"), "st-struct", 9, "found 1, expected an object"},
       {"UnknownKey", one("\"a\":{\"dtype\":\"F32\",\"x\":1}"), "st-struct", 9,
        "unknown key; found 'x', expected dtype, shape or data_offsets"},
@@ -88,19 +92,19 @@ std::vector<BadCase> bad_cases() {
       {"FirstNotAtZero", one(tensor("a", "F32", "[1]", "[4,8]")), "st-struct", 9,
        "leaves a hole before it; found begin 4, expected 0"},
       {"Hole", one(tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("b", "U8", "[3]", "[5,8]")),
-       "st-struct", 61, "tensor 'b': leaves a hole before it; found begin 5, expected 4"},
+       "st-struct", 62, "tensor 'b': leaves a hole before it; found begin 5, expected 4"},
       {"Overlap", one(tensor("a", "F32", "[1]", "[0,4]") + "," + tensor("b", "U8", "[5]", "[3,8]")),
-       "st-struct", 61, "tensor 'b': overlaps the one before it; found begin 3, expected 4"},
+       "st-struct", 62, "tensor 'b': overlaps the one before it; found begin 3, expected 4"},
       {"Overflow", one(tensor("a", "F32", "[4294967296,4294967296]", "[0,8]")), "st-struct", 9,
        "size of the shape does not fit 64 bits"},
       {"InsideAByte", one(tensor("a", "F4", "[3]", "[0,8]")), "st-struct", 9,
        "shape ends inside a byte; found 12 bits, expected a multiple of 8"},
       {"WrongSize", one(tensor("a", "F32", "[3]", "[0,8]")), "st-struct", 9,
        "size does not match shape and dtype; found 8 bytes, expected 12"},
-      {"Trailing", longer(one(f32), 3), "st-struct", 80,
-       "bytes follow the last tensor; found a file of 83 bytes, expected 80"},
-      {"CutTensor", cut(one(f32), 1), "trunc", 79,
-       "file ends before the last tensor does; found 79 bytes, expected 80"},
+      {"Trailing", longer(one(f32), 3), "st-struct", 72,
+       "bytes follow the last tensor; found a file of 75 bytes, expected 72"},
+      {"CutTensor", cut(one(f32), 1), "trunc", 71,
+       "file ends before the last tensor does; found 71 bytes, expected 72"},
       {"MetadataNoObject", one("\"__metadata__\":3", 0), "st-struct", 9,
        "__metadata__ is no object; found 3"},
       {"MetadataNoString", one("\"__metadata__\":{\"step\":3}", 0), "st-struct", 9,

@@ -24,7 +24,7 @@ test:
 	@scripts/install-dependencies build trainer test
 	$(CONFIGURE) -DCKPTVERIFY_TESTS=ON
 	cmake --build $(BUILD)
-	ctest --test-dir $(BUILD) --output-on-failure -j2 -LE soak
+	ctest --test-dir $(BUILD) --output-on-failure -j2 -LE 'soak|bench'
 
 lint:
 	@scripts/install-dependencies build lint
@@ -32,7 +32,7 @@ lint:
 
 bench:
 	@scripts/install-dependencies build trainer test bench
-	$(CONFIGURE) -DCKPTVERIFY_TESTS=ON
+	$(CONFIGURE) -DCKPTVERIFY_TESTS=ON -DCKPTVERIFY_BENCH=ON
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) -L bench --verbose
 

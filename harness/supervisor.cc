@@ -310,15 +310,20 @@ void Supervisor::release() {
   last_sign_ = Clock::now();
 }
 
-Reached Supervisor::await_end(double deadline_s, const std::string& what) {
-  const Due due{Clock::now() + duration(deadline_s), deadline_s, what};
+bool Supervisor::ends_within(double seconds) {
+  const Clock::time_point until = Clock::now() + duration(seconds);
   while (true) {
     collect();
-    if (ended()) return Reached::kGoal;
-    if (interrupted()) return Reached::kInterrupted;
-    if (Clock::now() >= due.at) return overdue(due);
-    wait(due.at);
+    if (ended()) return true;
+    if (Clock::now() >= until || interrupted()) return false;
+    wait(until);
   }
+}
+
+Reached Supervisor::await_end(double deadline_s, const std::string& what) {
+  if (ends_within(deadline_s)) return Reached::kGoal;
+  if (interrupted()) return Reached::kInterrupted;
+  return overdue({Clock::now(), deadline_s, what});
 }
 
 void Supervisor::await_gone() {

@@ -65,6 +65,8 @@ class Supervisor {
   Reached await_save(const SaveGoal& goal);
   /// Lets it go on.
   void release();
+  /// Until the main process has ended, or the time has passed, which is nobody's fault.
+  bool ends_within(double seconds);
   /// Until the main process has ended; `what` names the wait if it takes too long.
   Reached await_end(double deadline_s, const std::string& what);
 

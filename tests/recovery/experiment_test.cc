@@ -1,0 +1,249 @@
+// Whole experiments on the odd trainer: each behaviour must end in the record that says what
+// happened. What a record means is the judge's business and tested there.
+#include "harness/experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "formats/formats.h"
+#include "tests/recovery/processes.h"
+
+namespace ckptverify {
+namespace {
+
+using testing::built;
+using testing::Directory;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::marked_processes;
+using testing::new_mark;
+
+Plan odd_plan(const std::string& behave, const std::string& mark) {
+  auto plan = load_plan(std::filesystem::path(CKPTVERIFY_SOURCE) / "fixtures/odd_trainer/plan.toml",
+                        {{"behave", behave}}, CKPTVERIFY_BUILD);
+  EXPECT_TRUE(plan) << plan.error().text();
+  const std::size_t equals = mark.find('=');
+  plan->environment[mark.substr(0, equals)] = mark.substr(equals + 1);
+  return *std::move(plan);
+}
+
+/// The record; nothing of its trees is left when it is returned.
+ExperimentRecord run_odd(const std::string& behave, const Directory& directory) {
+  const std::string mark = new_mark();
+  const Plan plan = odd_plan(behave, mark);
+  auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  EXPECT_TRUE(record) << record.error().text();
+  EXPECT_THAT(marked_processes(mark), IsEmpty());
+  return record ? *std::move(record) : ExperimentRecord{};
+}
+
+std::vector<std::uint64_t> steps(const Trace& trace) {
+  std::vector<std::uint64_t> all;
+  for (const Event& event : trace.events) {
+    if (const auto* step = std::get_if<StepEvent>(&event.what)) all.push_back(step->step);
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> restored(const Trace& trace) {
+  std::vector<std::uint64_t> all;
+  for (const Event& event : trace.events) {
+    if (const auto* what = std::get_if<RestoredEvent>(&event.what)) all.push_back(what->step);
+  }
+  return all;
+}
+
+void expect_same_run(const Observations& seen) {
+  ASSERT_TRUE(seen.noise);
+  EXPECT_TRUE(seen.noise->equal());
+  EXPECT_FALSE(seen.restored_reference);
+  ASSERT_TRUE(seen.final_difference);
+  EXPECT_TRUE(seen.final_difference->equal());
+  EXPECT_GT(seen.final_difference->compared_count, 8U);
+}
+
+TEST(Experiment, SeesANormalTrainerThroughToTheEnd) {
+  const Directory directory;
+  const ExperimentRecord record = run_odd("normal", directory);
+  const Observations& seen = record.observations;
+  EXPECT_EQ(seen.reference.held_at, 10U);
+  EXPECT_EQ(seen.reference.kill, KillOutcome::kConfirmed);
+  EXPECT_EQ(steps(seen.reference.trace),
+            (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(seen.interrupted.held_at, 5U);
+  EXPECT_EQ(seen.interrupted.kill, KillOutcome::kConfirmed);
+  EXPECT_EQ(seen.interrupted.processes_killed, 1U);
+  ASSERT_TRUE(seen.resumed);
+  EXPECT_EQ(restored(seen.resumed->trace), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(steps(seen.resumed->trace), (std::vector<std::uint64_t>{6, 7, 8, 9, 10}));
+  expect_same_run(seen);
+  for (const Finding& finding : seen.static_findings) {
+    EXPECT_NE(finding.status, Status::kFail) << finding.check << ": " << finding.message;
+  }
+  ASSERT_TRUE(seen.fresh_eval && seen.resumed_eval && seen.reference_eval);
+  EXPECT_EQ(seen.fresh_eval->exit.text(), "exit 0");
+  EXPECT_EQ(seen.resumed_eval->exit.text(), "exit 0");
+  EXPECT_EQ(record.phases.size(), 6U);
+  EXPECT_GT(record.timings.trainer_s, 0);
+  EXPECT_GT(record.timings.copy_s, 0);
+  EXPECT_EQ(record.interrupted_by, 0);
+}
+
+TEST(Experiment, FindsTheSameStateLiveOnDiskAndRestored) {
+  const Directory directory;
+  const Observations seen = run_odd("normal", directory).observations;
+  ASSERT_TRUE(seen.interrupted_saved);
+  std::optional<StateDigests> live;
+  std::optional<StateDigests> again;
+  for (const Event& event : seen.interrupted.trace.events) {
+    const auto* state = std::get_if<StateEvent>(&event.what);
+    if (state != nullptr && state->at == StateMoment::kSave) live = state_digests(*state);
+  }
+  for (const Event& event : seen.resumed->trace.events) {
+    const auto* state = std::get_if<StateEvent>(&event.what);
+    if (state != nullptr && state->at == StateMoment::kRestored) again = state_digests(*state);
+  }
+  ASSERT_TRUE(live && again);
+  const StateDigests& disk = seen.interrupted_saved->digests;
+  EXPECT_EQ(live->size(), 6U);
+  for (const auto& [component, items] : *live) {
+    ASSERT_TRUE(disk.contains(component) && again->contains(component)) << component;
+    EXPECT_EQ(items.size(), disk.at(component).size()) << component;
+    for (const auto& [path, item] : items) {
+      ASSERT_TRUE(disk.at(component).contains(path)) << component << " " << path;
+      EXPECT_EQ(item.digest, disk.at(component).at(path).digest) << component << " " << path;
+      EXPECT_EQ(item.digest, again->at(component).at(path).digest) << component << " " << path;
+    }
+  }
+}
+
+TEST(Experiment, PutsTheOriginalOutOfTheWayBeforeTheRestore) {
+  const Directory directory;
+  const Observations seen = run_odd("normal", directory).observations;
+  const auto out = directory.path() / "out";
+  EXPECT_FALSE(std::filesystem::exists(out / "run/interrupted"));
+  EXPECT_TRUE(std::filesystem::exists(out / "away/interrupted/checkpoints/step-5"));
+  EXPECT_THAT(seen.resumed->command,
+              ::testing::Contains((out / "checkpoints/moved/step-5").string()));
+}
+
+TEST(Experiment, RecordsARestartFromScratch) {
+  const Directory directory;
+  const Observations seen = run_odd("ignore-resume", directory).observations;
+  ASSERT_TRUE(seen.resumed);
+  EXPECT_THAT(restored(seen.resumed->trace), IsEmpty());
+  EXPECT_EQ(steps(seen.resumed->trace).front(), 1U);
+  EXPECT_EQ(seen.resumed->held_at, 10U);
+}
+
+TEST(Experiment, RecordsACrashAtTheRestore) {
+  const Directory directory;
+  const Observations seen = run_odd("crash-at-restore", directory).observations;
+  ASSERT_TRUE(seen.resumed);
+  EXPECT_EQ(seen.resumed->exit.text(), "signal 6 (ABRT)");
+  EXPECT_EQ(seen.resumed->kill, KillOutcome::kNotSent);
+  EXPECT_FALSE(seen.resumed->held_at);
+  EXPECT_FALSE(seen.resumed_final);
+  EXPECT_FALSE(seen.final_difference);
+}
+
+TEST(Experiment, RecordsAHangAtTheRestore) {
+  const Directory directory;
+  const Observations seen = run_odd("hang-at-restore", directory).observations;
+  ASSERT_TRUE(seen.resumed);
+  EXPECT_EQ(seen.resumed->exit.kind, ExitKind::kTimedOut);
+  EXPECT_EQ(seen.resumed->overdue, "the first step after the restore");
+  EXPECT_EQ(seen.resumed->exit.text(), "deadline of 5 s at the first step after the restore");
+  EXPECT_EQ(seen.resumed->kill, KillOutcome::kConfirmed);
+}
+
+TEST(Experiment, RecordsAKillThatCameTooLate) {
+  const Directory directory;
+  const Observations seen = run_odd("exit-early", directory).observations;
+  EXPECT_EQ(seen.interrupted.held_at, 5U);
+  EXPECT_EQ(seen.interrupted.kill, KillOutcome::kAlreadyGone);
+  EXPECT_EQ(seen.interrupted.exit.text(), "exit 0");
+}
+
+TEST(Experiment, ReadsOnThroughGarbage) {
+  const Directory directory;
+  const Observations seen = run_odd("garbage-events", directory).observations;
+  EXPECT_EQ(seen.reference.trace.garbled.size(), 30U);  // three lines at each of ten steps
+  EXPECT_EQ(steps(seen.reference.trace).size(), 10U);
+  expect_same_run(seen);
+}
+
+TEST(Experiment, KillsWorkersThatHide) {
+  const Directory directory;
+  const Observations seen = run_odd("workers-setsid", directory).observations;
+  EXPECT_EQ(seen.interrupted.kill, KillOutcome::kConfirmed);
+  EXPECT_EQ(seen.interrupted.processes_killed, 4U);
+  expect_same_run(seen);
+}
+
+TEST(Experiment, GoesByTheFilesOfATrainerThatTellsNothing) {
+  const Directory directory;
+  const Observations seen = run_odd("no-events", directory).observations;
+  EXPECT_THAT(seen.reference.trace.events, IsEmpty());
+  EXPECT_EQ(seen.reference.held_at, 10U);
+  EXPECT_EQ(seen.interrupted.held_at, 5U);
+  EXPECT_EQ(seen.interrupted.kill, KillOutcome::kConfirmed);
+  expect_same_run(seen);
+}
+
+TEST(Experiment, StopsWhereTheReferenceFails) {
+  const Directory directory;
+  const ExperimentRecord record = run_odd("crash-in-training", directory);
+  EXPECT_EQ(record.observations.reference.exit.text(), "signal 6 (ABRT)");
+  EXPECT_EQ(record.observations.reference.kill, KillOutcome::kNotSent);
+  EXPECT_THAT(record.observations.reference.log_tail, HasSubstr("step 2 loss"));
+  EXPECT_EQ(record.phases.size(), 1U);
+  EXPECT_FALSE(record.observations.resumed);
+}
+
+TEST(Experiment, RestoresTheReferenceWhereRunsDoNotRepeat) {
+  const Directory directory;
+  const Observations seen = run_odd("nondeterministic", directory).observations;
+  ASSERT_TRUE(seen.noise);
+  EXPECT_FALSE(seen.noise->equal());
+  EXPECT_TRUE(seen.restored_reference);
+  ASSERT_TRUE(seen.final_difference);
+  EXPECT_TRUE(seen.final_difference->equal());  // the reference's own future
+}
+
+TEST(Experiment, RefusesAnOutputDirectoryThatIsInUse) {
+  const Directory directory;
+  const Plan plan = odd_plan("normal", new_mark());
+  std::filesystem::create_directories(directory.path() / "out/anything");
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_FALSE(record);
+  EXPECT_EQ(record.error().kind, ErrorKind::kUsage);
+}
+
+TEST(Experiment, EndsWithAPartialRecordOnSigterm) {
+  const Directory directory;
+  const std::string mark = new_mark();
+  const Plan plan = odd_plan("normal", mark);
+  // Comes while the reference trains, and is taken by the thread that runs the experiment.
+  const auto tell = [&](std::string_view, std::uint64_t step, std::uint64_t) {
+    if (step == 3) ::pthread_kill(::pthread_self(), SIGTERM);
+  };
+  const auto record = run_experiment(plan, formats(),
+                                     {.output_directory = directory.path() / "out",
+                                      .tool = built("guardian_host"),
+                                      .progress = tell});
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->interrupted_by, SIGTERM);
+  EXPECT_EQ(record->phases.size(), 1U);
+  EXPECT_EQ(record->observations.reference.kill, KillOutcome::kConfirmed);
+  EXPECT_THAT(marked_processes(mark), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ckptverify

@@ -96,9 +96,11 @@ TEST(Kills, LeaveNoProcessAndOnlyAllowedStates) {
     EXPECT_THAT(marked_processes(mark), IsEmpty());
     const RunRecord run = trainer->finish();
     EXPECT_EQ(run.exit.text(), "signal 9 (KILL), sent by us");
-    if (trained(run.trace)) EXPECT_GE(run.processes_killed, 4U);  // and its three workers
+    if (trained(run.trace)) {
+      EXPECT_GE(run.processes_killed, 4U);  // and its three workers
+    }
     oracle.take(run.trace);
-    in_save += oracle.in_flight ? 1 : 0;
+    if (oracle.in_flight) ++in_save;
   }
   std::cout << kills << " kills, " << in_save << " during a save; restored the acknowledged save "
             << oracle.restored_acknowledged << " times, the one in flight "

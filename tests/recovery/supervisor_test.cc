@@ -66,7 +66,7 @@ TEST(Supervisor, StopsATrainerThatHonoursNoHold) {
 
 TEST(Supervisor, NamesTheStepThatIsOverdue) {
   const Directory directory;
-  SupervisorOptions options = script(directory.path(), "sleep 300", new_mark());
+  SupervisorOptions options = script(directory.path(), "exec sleep 300", new_mark());
   options.deadlines.start_s = 0.2;
   auto trainer = Supervisor::start(options);
   ASSERT_TRUE(trainer);
@@ -122,7 +122,7 @@ TEST(Supervisor, StopsWhenTheUserWantsTo) {
   const Directory directory;
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  SupervisorOptions options = script(directory.path(), "sleep 300", new_mark());
+  SupervisorOptions options = script(directory.path(), "exec sleep 300", new_mark());
   options.interrupt = ends[0];
   auto trainer = Supervisor::start(options);
   ASSERT_TRUE(trainer);

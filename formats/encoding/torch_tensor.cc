@@ -14,6 +14,9 @@ namespace {
 
 // Tensors nest at most in a parameter's, a sparse tensor's and a subclass's arguments.
 constexpr unsigned kTensorDepthMax = 16;
+// A view whose strides repeat elements can claim any size; one this large, larger than its storage,
+// is a claim and no state.
+constexpr std::uint64_t kRepeatedBytesMax = 1ULL << 34;
 
 struct StorageRow {
   std::string_view name;  // without "Storage"
@@ -159,6 +162,14 @@ Result<Tensor> TensorReading::strided(const PickleNode& call, const StridedArgum
   }
   if (auto bounds = check_bounds(tensor); !bounds) {
     return at(call, CauseKind::kLayout, std::move(bounds).error());
+  }
+  const std::uint64_t logical = logical_size(tensor);
+  if (!tensor.absent && logical > reference.size && logical > kRepeatedBytesMax) {
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "a tensor repeats its elements; found " + std::to_string(logical) +
+                            " bytes of " + std::to_string(reference.size) +
+                            " stored, expected at most " + std::to_string(kRepeatedBytesMax),
+                 .offset = call.offset};
   }
   return tensor;
 }

@@ -265,7 +265,7 @@ void Reader::absorb(std::size_t shard, Checkpoint part, bool intact) {
   }
   for (StoredChecksum& checksum : part.checksums) {
     checksum.run.file += first_file;
-    checksum.subject += " in " + name;
+    if (checksum.subject.find(name) == std::string::npos) checksum.subject += " in " + name;
     checkpoint_.checksums.push_back(std::move(checksum));
   }
   for (Finding& finding : part.findings) {

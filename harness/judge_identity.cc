@@ -217,9 +217,32 @@ Finding component_finding(const Case& subject, const Places& places) {
   return finding;
 }
 
-/// What the run does not compute with is not applicable, or a warning.
+/// What we could not read of a checkpoint may hold what seems to be missing.
+bool read_whole(const Case& subject) {
+  const auto& findings = subject.seen.static_findings;
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.status == Status::kInconclusive;
+  });
+}
+
+bool lacks_entries(const Places& places) {
+  if (places.live == nullptr) return false;
+  if (places.disk == nullptr) return true;
+  const Match saved = match(*places.live, *places.disk);
+  return std::any_of(saved.differences.begin(), saved.differences.end(),
+                     [](const EntryDifference& d) { return d.fault == EntryFault::kMissing; });
+}
+
+/// What the run does not compute with is not applicable, or a warning; what we could not read is
+/// not held against the checkpoint.
 Finding soften(const Case& subject, const Places& places, Finding finding) {
   if (finding.status != Status::kFail) return finding;
+  if (!read_whole(subject) && lacks_entries(places)) {
+    finding.status = Status::kInconclusive;
+    finding.message += "; the checkpoint could not be read whole, so that is open";
+    finding.cause.reset();
+    return finding;
+  }
   if (const std::string why = unused(subject, places); !why.empty()) {
     finding.status = Status::kNotApplicable;
     finding.message += "; " + why;

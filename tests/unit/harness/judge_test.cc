@@ -138,6 +138,20 @@ TEST(Judge, FailedStaticCheckKeepsItsCause) {
   EXPECT_THAT(causes(judgement), ElementsAre("bitrot"));
 }
 
+TEST(Judge, EntriesMissingFromWhatCouldNotBeReadAreInconclusive) {
+  Observations seen = healthy();
+  seen.static_findings = {{.check = "static.container",
+                           .status = Status::kInconclusive,
+                           .message = "a shard is of a kind that is not supported"}};
+  disk(seen).erase("ema");
+  disk(seen).at("model").erase("norm");
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
+  EXPECT_EQ(finding(judgement, "identity.ema").status, Status::kInconclusive);
+  EXPECT_EQ(finding(judgement, "identity.model").status, Status::kInconclusive);
+  EXPECT_THAT(causes(judgement), IsEmpty());
+}
+
 TEST(Judge, UnseenStepNumbersAreNoPass) {
   Observations seen = healthy();
   lose_step_events(*seen.resumed);

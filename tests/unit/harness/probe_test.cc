@@ -152,12 +152,12 @@ TEST_F(ProbeTest, DigestsAStateAsTheFingerprintDoes) {
 
 TEST_F(ProbeTest, PutsALargeStateIntoASideFile) {
   StateTree tree;
-  for (int index = 0; index < 1000; ++index)
+  for (int index = 0; index < 2000; ++index)
     tree.component("other").integer("value." + std::to_string(index), index);
   Probe::from_environment().state("restored", "before_first_batch", 1, tree);
   ASSERT_THAT(lines(), SizeIs(1));
   EXPECT_LT(lines()[0].size(), 1024u);
-  EXPECT_THAT(std::get<StateEvent>(event(0).what).components.at("other").entries, SizeIs(1000));
+  EXPECT_THAT(std::get<StateEvent>(event(0).what).components.at("other").entries, SizeIs(2000));
 }
 
 TEST_F(ProbeTest, WritesTheOtherEvents) {

@@ -8,7 +8,8 @@ namespace {
 
 // Colours carry no meaning alone: every status is also written out.
 constexpr std::string_view kStyle = R"css(
-:root{color-scheme:light dark;--back:#fff;--text:#1c1f23;--dim:#667079;--rule:#dde1e5;--card:#f6f7f9;
+:root{color-scheme:light dark;--back:#fff;--text:#1c1f23;--dim:#667079;--rule:#dde1e5;
+--card:#f6f7f9;
 --pass:#19723a;--fail:#b3261e;--open:#8a5a00;--first:#2b6cb0;--second:#c2410c}
 @media(prefers-color-scheme:dark){:root{--back:#15181b;--text:#e6e8ea;--dim:#9aa4ad;--rule:#30363c;
 --card:#1e2226;--pass:#5fd08a;--fail:#ff8a80;--open:#f0bd5c;--first:#7db8f0;--second:#ff9d66}}
@@ -19,26 +20,32 @@ h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .6rem}
 h2{font-size:1.1rem;margin:2.2rem 0 .6rem;padding-top:.8rem;border-top:1px solid var(--rule)}
 h3{font-size:1rem;margin:1rem 0 .2rem}
 code,pre,.mono{font:.875em/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
-pre{background:var(--card);padding:.6rem .8rem;border-radius:6px;white-space:pre-wrap;margin:.3rem 0}
-.verdict{border-left:6px solid var(--open);background:var(--card);padding:1rem 1.2rem;border-radius:6px}
+pre{background:var(--card);padding:.6rem .8rem;border-radius:6px;white-space:pre-wrap;
+margin:.3rem 0}
+.verdict{border-left:6px solid var(--open);background:var(--card);padding:1rem 1.2rem;
+border-radius:6px}
 .verdict.pass{border-color:var(--pass)}.verdict.fail{border-color:var(--fail)}
 .dim{color:var(--dim)}.status{white-space:nowrap;font-weight:600}
 .status.pass{color:var(--pass)}.status.fail{color:var(--fail)}
 .status.warn,.status.inconclusive,.status.waived{color:var(--open)}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.35rem .8rem .35rem 0;border-bottom:1px solid var(--rule)}
+th,td{text-align:left;vertical-align:top;padding:.35rem .8rem .35rem 0;
+border-bottom:1px solid var(--rule)}
 th{font-weight:600;color:var(--dim)}
 details{margin:.2rem 0}summary{cursor:pointer}
 svg{width:100%;height:auto;max-width:44rem;display:block}
 svg text{fill:var(--dim);font:11px system-ui,sans-serif}
 .axis{stroke:var(--rule)}.kill{stroke:var(--fail);stroke-dasharray:4 3}
-polyline{fill:none;stroke-width:2}.reference polyline{stroke:var(--first);stroke-width:4;opacity:.55}
+polyline{fill:none;stroke-width:2}.reference polyline{stroke:var(--first);stroke-width:4;
+opacity:.55}
 .restored polyline{stroke:var(--second)}.restored circle{fill:var(--second)}
 .phase{fill:var(--first)}.phase.killed{fill:var(--fail)}
-.key::before{content:"";display:inline-block;width:1.2em;height:.3em;margin:0 .4em .2em 1em;background:var(--first)}
+.key::before{content:"";display:inline-block;width:1.2em;height:.3em;margin:0 .4em .2em 1em;
+background:var(--first)}
 .key.second::before{background:var(--second)}
-@media(max-width:40rem){.checks thead{display:none}.checks tr{display:block;border-bottom:1px solid var(--rule);
+@media(max-width:40rem){.checks thead{display:none}.checks tr{display:block;
+border-bottom:1px solid var(--rule);
 padding:.4rem 0}.checks td{display:block;border:0;padding:.1rem 0}}
 )css";
 

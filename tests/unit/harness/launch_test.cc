@@ -77,7 +77,7 @@ TEST(Launch, PassesOnOnlyTheDescriptorsThatAreNamed) {
 }
 
 TEST(Launch, StartsASessionWhereAsked) {
-  Launch options = script("[ $(ps -o sid= -p $$) -eq $$ ] && echo own || echo shared");
+  Launch options = script("[ $(cut -d' ' -f6 /proc/$$/stat) -eq $$ ] && echo own || echo shared");
   EXPECT_EQ(run(options).output, "shared\n");
   options.session = ProcessSession::kOwn;
   EXPECT_EQ(run(options).output, "own\n");

@@ -51,6 +51,7 @@ bool is_tensor(const PickleNode& node);
 /// strides that leave the storage are kLayout.
 Result<Node> rebuild_tensor(const PickleNode& node, const TorchContext& context);
 
+Result<std::uint64_t> natural_of(const PickleNode& node);
 /// Non-negative integers of a tuple, a list or a torch.Size.
 Result<std::vector<std::uint64_t>> dimensions_of(const PickleNode& node);
 

@@ -172,6 +172,14 @@ bool says_nothing(const Exit& exit, const std::string& output) {
   return exit.kind != ExitKind::kExited || (exit.code != 0 && output.empty());
 }
 
+/// A damaged file may send the library in circles, a file of very many chunks takes it long: which
+/// of the two cannot be told.
+Error out_of_time(const std::string& waited) {
+  return Error{
+      .kind = ErrorKind::kUnreadable,
+      .message = "the HDF5 library does not come to an end with this file; waited " + waited};
+}
+
 Error death(const Exit& exit) {
   return Error{.message = "the HDF5 library died of this file: " + exit.text(),
                .cause = Cause{CauseKind::kBitrot, {}}};
@@ -191,9 +199,7 @@ Result<Hdf5Listing> probe_hdf5(const Source& source, const Hdf5ProbeOptions& opt
     case Ending::kReadError:
       return unreadable("the HDF5 child's output is not readable");
     case Ending::kDeadline:
-      return Error{.message = "the HDF5 library does not come to an end with this file; waited " +
-                              std::to_string(options.deadline.count()) + " ms",
-                   .cause = Cause{CauseKind::kBitrot, {}}};
+      return out_of_time(std::to_string(options.deadline.count()) + " ms");
     case Ending::kTooMuch:
       return Error{.message = "the HDF5 library lists more than a checkpoint holds; found over " +
                               std::to_string(kOutputMax) + " bytes of listing",
@@ -204,6 +210,8 @@ Result<Hdf5Listing> probe_hdf5(const Source& source, const Hdf5ProbeOptions& opt
   if (says_nothing(exit, output))
     return Error{.kind = ErrorKind::kUnreadable,
                  .message = "the HDF5 child did not do its work: " + exit.text()};
+  if (exit.kind == ExitKind::kSignalled && exit.signal == SIGXCPU)
+    return out_of_time("its CPU time");
   if (exit.kind == ExitKind::kSignalled) return death(exit);
   return parse_hdf5_listing(output, source.bytes().size());
 }

@@ -99,11 +99,11 @@ struct Hdf5Listing {
 
 struct Hdf5ProbeOptions {
   std::filesystem::path executable = {};  // empty: ckptverify-hdf5 beside this process's own
-  std::chrono::milliseconds deadline = std::chrono::minutes(3);
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 
 /// Malformed where the library refuses the file or dies of it; unreadable where the child cannot be
-/// started.
+/// started or does not come to an end.
 Result<Hdf5Listing> probe_hdf5(const Source& source, const Hdf5ProbeOptions& options = {});
 
 /// The lines of a child, parsed for a file of that many bytes.

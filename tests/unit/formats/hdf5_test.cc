@@ -261,7 +261,7 @@ TEST_F(Hdf5Child, ThatCrashesIsAMalformedFile) {
 TEST_F(Hdf5Child, ThatHangsIsKilledAtTheDeadline) {
   const auto begin = std::chrono::steady_clock::now();
   const Error error = error_of("exec tail -f /dev/null", std::chrono::milliseconds(100));
-  EXPECT_EQ(error.kind, ErrorKind::kMalformed);
+  EXPECT_EQ(error.kind, ErrorKind::kUnreadable);
   EXPECT_EQ(error.message,
             "the HDF5 library does not come to an end with this file; waited 100 ms");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
@@ -273,6 +273,13 @@ TEST_F(Hdf5Child, ThatCannotRunSaysNothingOfTheFile) {
   const auto listing = probe_hdf5(Source::memory("x.h5", small()), {.executable = "/nonexistent"});
   ASSERT_FALSE(listing);
   EXPECT_EQ(listing.error().kind, ErrorKind::kUnreadable);
+}
+
+TEST_F(Hdf5Child, ThatUsesUpItsTimeSaysNothingOfTheFile) {
+  const Error error = error_of("kill -XCPU $$");
+  EXPECT_EQ(error.kind, ErrorKind::kUnreadable);
+  EXPECT_EQ(error.message,
+            "the HDF5 library does not come to an end with this file; waited its CPU time");
 }
 
 TEST_F(Hdf5Child, ThatStopsBeforeItsEndIsNotBelieved) {

@@ -29,14 +29,21 @@ function(libtorch_of_python result)
   set(${result} "${package}/share/cmake/Torch" PARENT_SCOPE)
 endfunction()
 
-# TorchConfig looks for c10 in the system first and would take another LibTorch's; the one that
-# belongs to the configuration comes first here.
-function(libtorch_pin_c10 directory)
-  get_filename_component(prefix "${directory}/../../.." ABSOLUTE)
-  find_library(C10_LIBRARY c10 PATHS "${prefix}/lib" NO_DEFAULT_PATH)
-  if(NOT C10_LIBRARY)
-    unset(C10_LIBRARY CACHE)
+# TorchConfig asks the system first for its parts and would take another LibTorch's; those that belong
+# to the configuration come first here.
+function(libtorch_pin_parts directory)
+  if(EXISTS "${directory}/../Caffe2/Caffe2Config.cmake")
+    get_filename_component(caffe2 "${directory}/../Caffe2" ABSOLUTE)
+    set(Caffe2_DIR "${caffe2}" CACHE PATH "Caffe2's CMake files, of the same LibTorch" FORCE)
   endif()
+  get_filename_component(prefix "${directory}/../../.." ABSOLUTE)
+  foreach(part c10 torch)
+    string(TOUPPER ${part}_LIBRARY variable)
+    find_library(${variable} ${part} PATHS "${prefix}/lib" NO_DEFAULT_PATH)
+    if(NOT ${variable})
+      unset(${variable} CACHE)
+    endif()
+  endforeach()
 endfunction()
 
 if(NOT Torch_DIR)
@@ -54,7 +61,7 @@ if(NOT Torch_DIR)
   endif()
 endif()
 if(Torch_DIR)
-  libtorch_pin_c10("${Torch_DIR}")
+  libtorch_pin_parts("${Torch_DIR}")
 endif()
 
 find_package(Torch QUIET)

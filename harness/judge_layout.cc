@@ -68,10 +68,13 @@ Case lay_out(const Plan& plan, const Observations& observations) {
   subject.reference = view_of(observations.reference);
   subject.interrupted = view_of(observations.interrupted);
   if (observations.resumed) subject.resumed = view_of(*observations.resumed);
-  if (const auto live = subject.interrupted.saves.find(observations.save_step);
-      live != subject.interrupted.saves.end())
+  // With noise the reference's snapshot was restored: its writer's state is what must come back.
+  const bool of_reference = observations.restored_reference;
+  const RunView& writer = of_reference ? subject.reference : subject.interrupted;
+  if (const auto live = writer.saves.find(observations.save_step); live != writer.saves.end())
     subject.live = live->second;
-  if (observations.interrupted_saved) subject.disk = &observations.interrupted_saved->digests;
+  const auto& saved = of_reference ? observations.reference_saved : observations.interrupted_saved;
+  if (saved) subject.disk = &saved->digests;
   subject.init = subject.resumed.init;
   for (const auto& [label, items] : subject.reference.init)
     subject.init[label].insert(items.begin(), items.end());

@@ -15,7 +15,7 @@ struct CheckCommandOptions {
   std::vector<std::string> required;
 
   std::vector<std::string> repeat() const {
-    std::vector<std::string> words = {"ckptverify", "check", checkpoint};
+    std::vector<std::string> words = {tool_path().string(), "check", checkpoint};
     for (const std::string& name : required) words.insert(words.end(), {"--require", name});
     return words;
   }

@@ -25,11 +25,10 @@ struct RunOptions {
   std::string level = "standard";
 
   std::vector<std::string> repeat() const {
-    std::vector<std::string> words = {"ckptverify", "run", plan};
+    std::vector<std::string> words = {tool_path().string(), "run", plan};
     for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
     if (level != "standard") words.insert(words.end(), {"--level", level});
-    if (!out.empty()) words.insert(words.end(), {"--out", out});
-    return words;
+    return words;  // without --out: its directory is no longer empty
   }
 };
 

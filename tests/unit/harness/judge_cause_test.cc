@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "judge_scene.h"
+#include "tests/unit/harness/judge_scene.h"
 
 namespace ckptverify::scene {
 namespace {

@@ -1,4 +1,4 @@
-#include "judge_scene.h"
+#include "tests/unit/harness/judge_scene.h"
 
 #include <gtest/gtest.h>
 

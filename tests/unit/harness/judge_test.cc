@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "judge_scene.h"
+#include "tests/unit/harness/judge_scene.h"
 
 namespace ckptverify::scene {
 namespace {
@@ -464,6 +464,19 @@ TEST(JudgeNoise, StateThatWasNotRestoredFailsAllTheSame) {
   add_noise(seen, 0.01);
   set_entry(restored(seen), "scaler", "scale", "65536");
   EXPECT_THAT(causes(judged(seen)), ElementsAre("scaler"));
+}
+
+TEST(JudgeNoise, WhatCameBackIsHeldAgainstTheReferenceThatWasRestored) {
+  Observations seen = healthy();
+  // The interrupted run saved another model; the reference's snapshot was restored instead.
+  for (Event& event : seen.interrupted.trace.events)
+    if (auto* state = std::get_if<StateEvent>(&event.what);
+        state && state->at == StateMoment::kSave)
+      set_entry(*state, "model", "norm", "noisy");
+  disk(seen).at("model").at("norm").digest = mark("noisy");
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kFail);
+  seen.restored_reference = true;
+  EXPECT_EQ(finding(judged(seen), "identity.model").status, Status::kPass);
 }
 
 TEST(JudgeNoise, FinalEntriesWithinTheDifferenceAtTheSave) {

@@ -177,8 +177,10 @@ void add_phases(std::string& out, const Ink& ink, const Report& report) {
 
 void add_where(std::string& out, const Report& report) {
   out += '\n';
-  if (!report.output_directory.empty())
-    out += "files   " + printable(report.output_directory) + '\n';
+  if (!report.output_directory.empty()) {
+    const std::string directory = printable(report.output_directory);
+    out += "files   " + directory + "\npage    " + directory + "/report.html\n";
+  }
   if (!report.repeat_command.empty()) out += "repeat  " + printable(report.repeat_command) + '\n';
   if (report.command == "run") out += "seed    " + std::to_string(report.seed) + '\n';
 }

@@ -179,6 +179,7 @@ Phases
   judging
 
 files   out/tiny
+page    out/tiny/report.html
 repeat  ckptverify run plans/tiny.toml --set fault='opt-lost'
 seed    18446744073709551615
 )");

@@ -1,0 +1,137 @@
+"""The command line as people and scripts see it: commands_test.py PATH_OF_TOOL
+
+Exit codes, messages and JSON fields, on real files of fixtures/files.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+FILES = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "files"
+TORCH = FILES / "torch-zip" / "good" / "shared.pt"
+SAFETENSORS = FILES / "safetensors" / "good" / "dtypes.safetensors"
+
+
+def run(*arguments):
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ckptverify-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def damaged(self, source, at, mask=0x10):
+        data = bytearray(source.read_bytes())
+        data[at] ^= mask
+        path = self.folder / source.name
+        path.write_bytes(data)
+        return path
+
+    def json_of(self, code, *arguments):
+        done = run(*arguments, "--json")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_help_of_every_command_has_an_example(self):
+        for command in ("run", "check", "inspect", "hash", "diff", "init", "doctor", "formats"):
+            done = run(command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Example", done.stdout, command)
+
+    def test_wrong_usage_is_64(self):
+        for arguments in ((), ("nothing",), ("check",), ("check", TORCH, "--no-such"),
+                          ("check", TORCH, "--require", "nonsense"), ("diff", TORCH, TORCH, "--map", "x"),
+                          ("diff", TORCH, TORCH, "--map", "(=x"), ("run", self.folder / "no.toml", "--set", "x")):
+            self.assertEqual(run(*arguments).returncode, 64, arguments)
+
+    def test_an_input_that_cannot_be_opened_is_66(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        for path in (self.folder / "missing", fifo, "/dev/null"):
+            for command in ("check", "inspect", "hash"):
+                done = run(command, path)
+                self.assertEqual((done.returncode, done.stdout), (66, ""), done)
+                self.assertIn(str(path), done.stderr)
+
+    def test_what_is_no_checkpoint_is_never_clean(self):
+        pointer = self.folder / "pointer.pt"
+        pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n")
+        report = self.json_of(1, "check", pointer)
+        self.assertEqual(report["causes"][0]["id"], "impostor")
+        text = self.folder / "notes.txt"
+        text.write_text("not a checkpoint at all\n")
+        self.assertEqual(self.json_of(2, "check", text)["verdict"], "inconclusive")
+
+    def test_check_passes_a_good_file_and_says_what_it_proved(self):
+        report = self.json_of(0, "check", TORCH)
+        self.assertEqual((report["schema"], report["verdict"]), ("ckptverify.check/1", "pass"))
+        self.assertTrue(report["proven"])
+        self.assertEqual(report["causes"], [])
+
+    def test_check_names_the_record_and_file_of_a_flipped_bit(self):
+        at = TORCH.read_bytes().index(b"data/0") + 200
+        report = self.json_of(1, "check", self.damaged(TORCH, at))
+        self.assertEqual(report["causes"][0]["id"], "bitrot")
+        blamed = json.dumps([check for check in report["checks"] if check["status"] == "fail"])
+        self.assertIn("data/0", blamed)
+        self.assertIn("shared.pt", blamed)
+
+    def test_diff_names_the_tensor_of_a_flipped_bit(self):
+        size = SAFETENSORS.stat().st_size
+        report = self.json_of(1, "diff", SAFETENSORS, self.damaged(SAFETENSORS, size - 1))
+        self.assertFalse(report["equal"])
+        self.assertEqual(len(report["differences"]), 1)
+        self.assertEqual(report["differences"][0]["differing_count"], 1)
+
+    def test_diff_of_a_file_with_itself_is_empty(self):
+        report = self.json_of(0, "diff", TORCH, TORCH)
+        self.assertEqual((report["equal"], report["differences"]), (True, []))
+        self.assertGreater(report["compared"], 0)
+
+    def test_hash_is_of_content_and_files_are_listed(self):
+        copy = self.folder / "another-name.pt"
+        shutil.copy(TORCH, copy)
+        first, second = self.json_of(0, "hash", TORCH), self.json_of(0, "hash", copy)
+        self.assertEqual(first["fingerprint"], second["fingerprint"])
+        self.assertRegex(first["fingerprint"], "^ckv1:[0-9a-f]{32}$")
+        self.assertEqual(first["files"][0]["bytes"], TORCH.stat().st_size)
+
+    def test_inspect_lists_tensors_with_the_digests_that_their_writer_has(self):
+        oracle = json.loads((SAFETENSORS.parent / "dtypes.oracle.json").read_text())
+        report = self.json_of(0, "inspect", SAFETENSORS, "--digest", "sha256")
+        self.assertEqual(len(report["tensors"]), len(oracle.get("tensors", oracle)))
+        for tensor in report["tensors"]:
+            self.assertRegex(tensor["digest"], "^sha256:[0-9a-f]{64}$")
+            self.assertEqual(set(tensor) - {"alias_of", "absent"},
+                             {"path", "dtype", "shape", "bytes", "component", "digest"})
+
+    def test_init_writes_a_plan_that_doctor_understands_and_never_overwrites(self):
+        plan = self.folder / "plan.toml"
+        self.assertEqual(run("init", plan, "--train", "true").returncode, 0)
+        self.assertEqual(run("init", plan).returncode, 64)
+        report = self.json_of(0, "doctor", plan, "--dir", self.folder)
+        self.assertIn("plan.train", [check["id"] for check in report["checks"]])
+        self.assertEqual(run("init", self.folder / "b.toml", "--train", "no-such-program-here").returncode, 0)
+        self.assertEqual(run("doctor", self.folder / "b.toml").returncode, 1)
+
+    def test_the_tool_maps_neither_libtorch_nor_hdf5_nor_python(self):
+        libraries = subprocess.run(["ldd", TOOL], capture_output=True, text=True, check=True).stdout
+        for name in ("torch", "c10", "hdf5", "python"):
+            self.assertNotIn(name, libraries)
+
+    def test_run_refuses_a_directory_that_holds_something(self):
+        (self.folder / "kept").write_text("mine")
+        plan = FILES.parent / "odd_trainer" / "plan.toml"
+        self.assertEqual(run("run", plan, "--out", self.folder).returncode, 64)
+        self.assertEqual(os.listdir(self.folder), ["kept"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -33,7 +33,7 @@ class FormatsAgree(unittest.TestCase):
         for name, shards in itertools.product(("hdf5", "safetensors", "torch"), ("1", "4")):
             run_dir = cls.root / f"{name}-{shards}"
             subprocess.run([TRAINER, "train", "--run-dir", str(run_dir), "--steps", "12", "--save-at", "5",
-                            "--stop-at", "5", "--format", name, "--shards", shards],
+                            "--format", name, "--shards", shards],
                            check=True, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
             cls.checkpoints[name, shards] = run_dir / "checkpoints" / "step-5"
 

@@ -87,7 +87,10 @@ TEST_F(Traces, BoundTheGarbageThatIsKept) {
 
 TEST_F(Traces, SkipALineThatIsLongerThanAnyEvent) {
   TraceReader trace = reader();
-  append(std::string(3'000'000, 'x') + "\n" + step_line(1));
+  std::string text(3'000'000, 'x');
+  text += '\n';
+  text += step_line(1);
+  append(text);
   EXPECT_EQ(trace.collect(), 1U);
   const Trace seen = trace.finish();
   ASSERT_EQ(seen.garbled.size(), 1U);

@@ -28,7 +28,7 @@ test:
 
 lint:
 	@scripts/install-dependencies build lint
-	scripts/lint $(BUILD)
+	scripts/lint build/lint
 
 bench:
 	@scripts/install-dependencies build trainer test bench

@@ -147,7 +147,7 @@ Result<void> Experiment::move_checkpoint() {
 void Experiment::check_moved() {
   interrupted_saved_ = start_reading(formats_, interrupted_checkpoint_, options_.threads);
   static_findings_ = std::async(std::launch::async, [this, future = interrupted_saved_] {
-    const auto reading = future.get();
+    const auto& reading = future.get();
     std::vector<Finding> findings;
     if (reading->checkpoint) {
       findings = check_checkpoint(*reading->checkpoint, {plan_.required, options_.threads});

@@ -94,7 +94,8 @@ Result<Tensor> TensorReading::strided(const PickleNode& call, const StridedArgum
     tensor.absent = true;
   } else {
     CKPTVERIFY_TRY(auto run, context_.find(reference));
-    Piece piece{.offset = std::vector<std::uint64_t>(shape.size(), 0),
+    const std::size_t rank = shape.size();
+    Piece piece{.offset = std::vector<std::uint64_t>(rank, 0),
                 .shape = std::move(shape),
                 .strides = std::vector<std::int64_t>(strides.begin(), strides.end()),
                 .first_element = offset,

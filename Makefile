@@ -40,7 +40,10 @@ soak:
 	@scripts/install-dependencies build trainer test
 	$(CONFIGURE) -DCKPTVERIFY_TESTS=ON
 	cmake --build $(BUILD)
-	CKPTVERIFY_SOAK=1 ctest --test-dir $(BUILD) --output-on-failure -L soak
+	ctest --test-dir $(BUILD) --output-on-failure -L soak
+	cmake --preset asan-ubsan
+	cmake --build build/asan-ubsan
+	ctest --test-dir build/asan-ubsan --output-on-failure -j2 -LE 'soak|bench'
 
 clean:
 	rm -rf build

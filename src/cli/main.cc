@@ -1,4 +1,7 @@
 // Parses the command line, calls one subcommand, returns its exit code.
+#include <signal.h>
+#include <unistd.h>
+
 #include <exception>
 #include <iostream>
 #include <string_view>
@@ -44,6 +47,23 @@ int run_command_line(int argc, char** argv) {
   return code;
 }
 
+/// A mapped file that shrinks, or whose disk fails, faults wherever its bytes are next read. That
+/// is the input's fault; any other bus error is ours and ends the process as usual.
+void end_on_lost_bytes(int /*number*/, siginfo_t* details, void* /*context*/) {
+  if (details->si_code != BUS_ADRERR) return;  // faults again, without this handler
+  constexpr std::string_view kMessage =
+      "ckptverify: a file shrank, or its disk failed, while it was read\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(kExitNoInput);
+}
+
+void watch_for_lost_bytes() {
+  struct sigaction action {};
+  action.sa_sigaction = end_on_lost_bytes;
+  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
 }  // namespace
 }  // namespace ckptverify::cli
 
@@ -52,6 +72,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "guardian") {
     return ckptverify::guardian_main(argc - 1, argv + 1);
   }
+  ckptverify::cli::watch_for_lost_bytes();
   try {
     return ckptverify::cli::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {

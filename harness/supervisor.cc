@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #include "harness/file_signs.h"
 #include "harness/guardian.h"
 #include "harness/launch.h"
+#include "harness/process_tree.h"
 
 namespace ckptverify {
 namespace {
@@ -113,6 +115,10 @@ Result<void> Supervisor::launch_guardian() {
   guardian.standard_error = log.number();
   guardian.session = ProcessSession::kOwn;  // a Ctrl-C is for us, not for it
   guardian.parent_death_signal = SIGTERM;   // besides the end of its orders
+  // Should the guardian be killed, its orphans come to us and not to init.
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL) != 0) {
+    return system_error("cannot become a subreaper", options_.tool);
+  }
   started_ = last_sign_ = Clock::now();
   CKPTVERIFY_TRY(guardian_pid_, launch(guardian));
   return {};
@@ -133,6 +139,7 @@ void Supervisor::read_reports() {
     if (count == 0) {
       lost_ = not_started_.empty();
       gone_ = !lost_;
+      if (lost_) sweep_orphans();
       return;
     }
     unfinished_report_.append(buffer.data(), static_cast<std::size_t>(count));
@@ -140,6 +147,23 @@ void Supervisor::read_reports() {
       take_report(unfinished_report_.substr(0, end));
       unfinished_report_.erase(0, end + 1);
     }
+  }
+}
+
+/// Kills and reaps what a lost guardian left. Trainers' processes are in sessions of their own
+/// since the guardian's launch; what shares ours (readers' children) is not theirs.
+void Supervisor::sweep_orphans() {
+  const pid_t our_session = ::getsid(0);
+  const auto until = Clock::now() + duration(options_.deadlines.kill_s);
+  for (bool left = true; left && Clock::now() < until;) {
+    left = false;
+    for (const ProcessState& process : descendants(::getpid())) {
+      if (process.pid == guardian_pid_ || ::getsid(process.pid) == our_session) continue;
+      if (!process.ended()) ::kill(process.pid, SIGKILL);
+      (void)::waitpid(process.pid, nullptr, WNOHANG);
+      left = true;  // also after the last: its children come to us next
+    }
+    if (left) (void)::poll(nullptr, 0, 1);  // the kernel has yet to end them
   }
 }
 

@@ -94,6 +94,7 @@ class Supervisor {
   Result<void> launch_guardian();
   void order(const char* line);
   void read_reports();
+  void sweep_orphans();
   void take_report(const std::string& line);
   void collect();
   void take_event(const Event& event, std::size_t index);

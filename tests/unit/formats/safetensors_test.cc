@@ -55,8 +55,7 @@ FileBytes longer(FileBytes bytes, std::size_t by) {
 }
 
 FileBytes cut(FileBytes bytes, std::size_t by) {
-  bytes.resize(bytes.size() - by);
-  return bytes;
+  return {bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(by)};
 }
 
 std::vector<BadCase> bad_cases() {

@@ -22,6 +22,15 @@
 #endif
 #endif
 
+#ifdef CKPTVERIFY_SANITIZED
+// A size that a damaged file claims must fail as an allocation does, as it does without sanitizers;
+// what they find must look like the crash that it would be.
+extern "C" const char* __asan_default_options();   // NOLINT: the sanitizer's own name
+extern "C" const char* __asan_default_options() {  // NOLINT
+  return "allocator_may_return_null=1:abort_on_error=1";
+}
+#endif
+
 namespace {
 
 using namespace ckptverify;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ckptverify/fingerprint.h"
+#include "formats/container/assembly.h"
 #include "formats/container/sharded_layout.h"
 #include "formats/sharded_index.h"
 
@@ -64,21 +65,6 @@ Result<Source> open_index(const Source& directory) {
         kIndex, CauseKind::kBitrot,
         "XXH3-128 is not what index.json.xxh3 says; found " + found + ", expected " + expected);
   return index;
-}
-
-void shift(Tensor& tensor, std::uint32_t first_file) {
-  for (Piece& piece : tensor.pieces) piece.run.file += first_file;
-}
-
-/// The same node with its runs in files that begin at `first_file`.
-Node shifted(Node node, std::uint32_t first_file) {
-  if (auto* tensor = std::get_if<Tensor>(&node)) shift(*tensor, first_file);
-  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
-    auto copy = std::make_shared<Composite>(**composite);
-    for (auto& [name, part] : copy->parts) part = shifted(std::move(part), first_file);
-    return std::shared_ptr<const Composite>(std::move(copy));
-  }
-  return node;
 }
 
 bool reads(std::string_view index_format, std::string_view shard_format) {

@@ -23,10 +23,20 @@ struct Format {
   Result<Checkpoint> (*read)(const Source& source, const FormatTable& table);
 };
 
+/// How far a reader goes.
+enum class Depth {
+  kWhole,    // every claim proven, every tensor's bytes found
+  kListing,  // paths, types, shapes, values: a reader may leave out the pieces of tensors,
+             // checksums and coverage where finding them means opening many files
+};
+
 /// Formats in the order in which they are asked. Directory formats read their members through it.
 class FormatTable {
  public:
-  explicit constexpr FormatTable(std::span<const Format> rows) : rows_(rows) {}
+  explicit constexpr FormatTable(std::span<const Format> rows, Depth depth = Depth::kWhole)
+      : rows_(rows), depth_(depth) {}
+  Depth depth() const { return depth_; }
+  FormatTable at(Depth depth) const { return FormatTable(rows_, depth); }
   std::span<const Format> rows() const { return rows_; }
   const Format* recognise(const Source& source) const;
   /// Reads by the first format that recognises the source; errors name the source.
@@ -34,6 +44,7 @@ class FormatTable {
 
  private:
   std::span<const Format> rows_;
+  Depth depth_;
 };
 
 }  // namespace ckptverify

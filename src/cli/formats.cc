@@ -11,7 +11,8 @@ namespace {
 
 void print_formats(Output output) {
   Json::Array rows;
-  for (const Format& format : ckptverify::formats().rows()) {
+  const FormatTable table = ckptverify::formats();
+  for (const Format& format : table.rows()) {
     if (output == Output::kText) {
       std::cout << format.name << "\n    " << format.title << "\n    on disk: " << format.files
                 << "\n    checksums: " << format.checksums << '\n';

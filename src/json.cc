@@ -165,8 +165,10 @@ class Builder {
   Error error_;
 };
 
-/// The size of the UTF-8 sequence that begins the text (Unicode, table 3-7); 0 if it is not one.
-std::size_t sequence_size(std::string_view text) {
+}  // namespace
+
+/// Unicode, table 3-7.
+std::size_t utf8_sequence_size(std::string_view text) {
   const auto at = [text](std::size_t i) {
     return i < text.size() ? static_cast<unsigned>(static_cast<unsigned char>(text[i])) : 0U;
   };
@@ -187,6 +189,8 @@ std::size_t sequence_size(std::string_view text) {
   }
   return 0;
 }
+
+namespace {
 
 void write_escaped(std::string& out, char character) {
   switch (character) {
@@ -217,7 +221,7 @@ void write_escaped(std::string& out, char character) {
 void write_string(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t size = sequence_size(text);
+    const std::size_t size = utf8_sequence_size(text);
     const auto lead = static_cast<unsigned char>(text[0]);
     if (size == 0) {
       out += "\\ufffd";  // a byte that is no UTF-8, as in a file's name: JSON cannot hold it

@@ -68,11 +68,16 @@ std::span<const CauseKindRow> cause_kinds();
 
 struct Cause {
   CauseKind kind = CauseKind::kUnknown;
-  std::optional<Component> component = {};  // only for kUnknown
+  std::optional<Component> component = {};  // only for kUnknown; none is kOther
 
   /// "sched-lost", or "unknown(model)".
   std::string id() const;
-  friend bool operator==(const Cause&, const Cause&) = default;
+  /// Equal exactly where the ids are.
+  friend bool operator==(const Cause& a, const Cause& b) {
+    return a.kind == b.kind &&
+           (a.kind != CauseKind::kUnknown ||
+            a.component.value_or(Component::kOther) == b.component.value_or(Component::kOther));
+  }
 };
 
 }  // namespace ckptverify

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,22 +45,45 @@ struct Difference {
   std::optional<std::uint64_t> max_ulp = {};  // floating dtypes of one type
 };
 
-/// Renames paths before they are matched: ECMAScript regular expression and replacement.
+/// Renames paths before they are matched: ECMAScript regular expression and replacement. It sees a
+/// path inside its component ("module.wte.weight", not "model.module.wte.weight"), so that `^` is
+/// the component's root whatever the format; the component itself is not renamed.
 struct PathRule {
   std::string pattern;
   std::string replacement;
+};
+
+/// What may stand for the same entry.
+enum class Names {
+  kExact,      // equal paths
+  kByMeaning,  // also paths equal but for wrappers' prefixes ("module."), an optimizer's state by
+               // parameter name on one side and by position on the other, tied tensors stored once
 };
 
 struct ComparisonOptions {
   Tolerance tolerance = {};
   std::vector<PathRule> rules = {};  // applied to both sides, in order
   Threads threads = {};
+  Names names = Names::kExact;
+  std::string first_name = "the first";  // what errors call the sides
+  std::string second_name = "the second";
+};
+
+/// How the entries of one component came out.
+struct ComponentComparison {
+  std::uint64_t equal = 0;  // within the tolerance, tied tensors that are stored once included
+  std::uint64_t differing = 0;
+  std::uint64_t missing = 0;      // only in the first
+  std::uint64_t unexpected = 0;   // only in the second
+  std::uint64_t first_bytes = 0;  // of tensors
+  std::uint64_t second_bytes = 0;
 };
 
 struct Comparison {
-  std::vector<Difference> differences;  // in path order
-  std::uint64_t compared_count = 0;     // entries in both
-  std::vector<std::string> notes;       // "tied, stored once: a = b"
+  std::vector<Difference> differences;                         // in path order
+  std::uint64_t compared_count = 0;                            // entries in both
+  std::vector<std::string> notes;                              // "tied, stored once: a = b"
+  std::map<std::string, ComponentComparison> components = {};  // by component_label()
   bool equal() const { return differences.empty(); }
 };
 

@@ -62,4 +62,7 @@ class Json {
   std::variant<Null, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object> value_;
 };
 
+/// The size of the UTF-8 sequence that the text begins with; 0 if it is none.
+std::size_t utf8_sequence_size(std::string_view text);
+
 }  // namespace ckptverify

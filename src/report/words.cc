@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ckptverify/json.h"
+
 namespace ckptverify {
 namespace {
 
@@ -23,9 +25,10 @@ constexpr std::array kStatuses = {
 
 std::string cause_meaning(const Cause& cause) {
   if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->meaning);
-  const std::string where =
-      cause.component ? "in the " + std::string(component_name(*cause.component)) + " state"
-                      : std::string("somewhere");
+  const Component component = cause.component.value_or(Component::kOther);
+  const std::string where = component == Component::kOther
+                                ? std::string("somewhere")
+                                : "in the " + std::string(component_name(component)) + " state";
   return "Something is wrong " + where + ", and no known cause has its minimum evidence.";
 }
 
@@ -70,10 +73,19 @@ std::string figure_text(double value) {
 }
 
 std::string printable(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t size = utf8_sequence_size(text);
+    const char c = text[0];
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) c = '?';
+    const bool control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
+    if (size == 0 || control) {
+      clean += '?';
+    } else {
+      clean += text.substr(0, size);
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return clean;
 }

@@ -22,7 +22,8 @@ std::string duration_text(double seconds);
 /// "3.25", at most six significant digits, for people.
 std::string figure_text(double value);
 
-/// Control characters, which a trainer's output may hold, as '?'; newlines and tabs stay.
+/// Control characters and bytes that are no UTF-8, which a trainer's output may hold, as '?';
+/// newlines and tabs stay.
 std::string printable(std::string_view text);
 
 /// "12 pass, 1 fail, 3 not-observed": the statuses that occur, in their order.

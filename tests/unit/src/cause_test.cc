@@ -40,5 +40,13 @@ TEST(Cause, UnknownNamesTheComponent) {
   EXPECT_EQ(Cause{}.id(), "unknown(other)");
 }
 
+TEST(Cause, IsOneWhereTheIdIsOne) {
+  const Cause other{.kind = CauseKind::kUnknown, .component = Component::kOther};
+  EXPECT_EQ(Cause{}.id(), other.id());
+  EXPECT_EQ(Cause{}, other);
+  EXPECT_NE(Cause{}, (Cause{.kind = CauseKind::kUnknown, .component = Component::kModel}));
+  EXPECT_NE(Cause{}, (Cause{.kind = CauseKind::kScaler}));
+}
+
 }  // namespace
 }  // namespace ckptverify

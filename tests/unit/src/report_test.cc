@@ -104,6 +104,35 @@ TEST(ReportJson, ComesBackAsItWas) {
   }
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = utf8_sequence_size(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+TEST(Report, IsUtf8WhateverATrainerPrints) {
+  Report report = failed_run();
+  const std::string printed = "caf\xc3\xa9 \xff\xfe \xc3( \xed\xa0\x80 cut \xe2\x82";
+  report.checks[1].message = printed;
+  report.checks[1].evidence.push_back({"last lines of its output", printed});
+  report.phases[0].command.push_back(printed);
+  report.output_directory = report.subject = printed;
+  const std::string json = report_json(report).text(2);
+  EXPECT_TRUE(is_utf8(json));
+  const auto back = Json::parse(json);
+  ASSERT_TRUE(back) << back.error().text();
+  const std::string replaced =
+      "caf\xc3\xa9 \xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd( "
+      "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd cut \xef\xbf\xbd\xef\xbf\xbd";
+  EXPECT_EQ(*back->find("subject")->string(), replaced);
+  EXPECT_TRUE(is_utf8(report_html(report)));
+  EXPECT_TRUE(is_utf8(report_console(report, Colour::kOff)));
+  EXPECT_THAT(report_html(report), HasSubstr("caf\xc3\xa9 ?? ?( ??? cut ??"));
+}
+
 TEST(ReportJson, NamesItsSchemaAndRanksCauses) {
   const Json json = report_json(failed_run());
   EXPECT_EQ(*json.find("schema")->string(), "ckptverify.run/1");

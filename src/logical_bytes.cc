@@ -109,7 +109,7 @@ struct Walk {
   std::ptrdiff_t row_step = 0;
 };
 
-Walk walk_of(const Tensor& tensor, const Piece& piece) {
+Walk walk_of(const Tensor& tensor, std::span<const std::uint64_t> whole, const Piece& piece) {
   const std::uint64_t element_size = dtype_size(tensor.dtype);
   std::size_t rank = piece.shape.size();
   std::uint64_t elements = 1;
@@ -119,7 +119,7 @@ Walk walk_of(const Tensor& tensor, const Piece& piece) {
     elements *= piece.shape[d];
     rank = d;
     // Beyond a dimension that the piece does not fill, the target is not contiguous any more.
-    if (piece.shape[d] != tensor.shape[d]) break;
+    if (piece.shape[d] != whole[d]) break;
   }
   if (elements > 1 || rank == 0) return {.rank = rank, .block_bytes = elements * element_size};
   const std::size_t last = piece.shape.size() - 1;
@@ -133,8 +133,9 @@ Walk walk_of(const Tensor& tensor, const Piece& piece) {
 /// Copies one piece's elements to their places in the whole. check_bounds() has proven every index.
 void place(const Tensor& tensor, const Piece& piece, Bytes stored, std::span<std::byte> whole) {
   const auto element_size = static_cast<std::int64_t>(dtype_size(tensor.dtype));
-  const std::vector<std::int64_t> targets = contiguous_strides(tensor.shape);
-  const Walk walk = walk_of(tensor, piece);
+  const std::vector<std::uint64_t> shape = tiled_shape(tensor);
+  const std::vector<std::int64_t> targets = contiguous_strides(shape);
+  const Walk walk = walk_of(tensor, shape, piece);
   const CopyRow copy = row_copier(dtype_size(tensor.dtype));
   auto from = static_cast<std::int64_t>(piece.first_element);
   std::int64_t to = 0;
@@ -259,7 +260,7 @@ Result<LogicalBytes> logical_bytes(const Checkpoint& checkpoint, const Tensor& t
   if (size == 0) return LogicalBytes(Bytes());
   if (tensor.pieces.size() == 1 && is_as_stored(tensor)) {
     const Piece& piece = tensor.pieces[0];
-    if (piece.run.decode == nullptr && piece.shape == tensor.shape && is_contiguous(piece)) {
+    if (piece.run.decode == nullptr && piece.shape == tiled_shape(tensor) && is_contiguous(piece)) {
       CKPTVERIFY_TRY(const Bytes stored, stored_bytes(checkpoint, piece.run));
       // In bounds: check_bounds() has proven the last element.
       const std::uint64_t start = piece.first_element * dtype_size(tensor.dtype);

@@ -51,6 +51,20 @@ constexpr std::array kRows = {
     DTypeRow{kBits1x8, "bits1x8", 1},
     DTypeRow{kBits2x4, "bits2x4", 1},
     DTypeRow{kBits4x2, "bits4x2", 1},
+    DTypeRow{kInt1, "int1", 1},
+    DTypeRow{kInt2, "int2", 1},
+    DTypeRow{kInt3, "int3", 1},
+    DTypeRow{kInt4, "int4", 1},
+    DTypeRow{kInt5, "int5", 1},
+    DTypeRow{kInt6, "int6", 1},
+    DTypeRow{kInt7, "int7", 1},
+    DTypeRow{kUint1, "uint1", 1},
+    DTypeRow{kUint2, "uint2", 1},
+    DTypeRow{kUint3, "uint3", 1},
+    DTypeRow{kUint4, "uint4", 1},
+    DTypeRow{kUint5, "uint5", 1},
+    DTypeRow{kUint6, "uint6", 1},
+    DTypeRow{kUint7, "uint7", 1},
 };
 
 constexpr bool in_order() {
@@ -59,7 +73,7 @@ constexpr bool in_order() {
   return true;
 }
 
-static_assert(kRows.size() == static_cast<std::size_t>(kBits4x2) + 1);
+static_assert(kRows.size() == static_cast<std::size_t>(kUint7) + 1);
 static_assert(in_order());
 
 const DTypeRow& row(DType dtype) {
@@ -76,17 +90,17 @@ Error rank_error(std::string_view what, std::size_t found, std::size_t expected)
 }
 
 /// The box of the piece lies inside the shape of the whole.
-Result<void> check_box(const Tensor& tensor, const Piece& piece) {
-  const std::size_t rank = tensor.shape.size();
+Result<void> check_box(std::span<const std::uint64_t> shape, const Piece& piece) {
+  const std::size_t rank = shape.size();
   if (piece.offset.size() != rank) return rank_error("offsets", piece.offset.size(), rank);
   if (piece.shape.size() != rank) return rank_error("dimensions", piece.shape.size(), rank);
   if (piece.strides.size() != rank) return rank_error("strides", piece.strides.size(), rank);
   for (std::size_t d = 0; d < rank; ++d) {
     CKPTVERIFY_TRY(const std::uint64_t end, checked_add(piece.offset[d], piece.shape[d]));
-    if (end > tensor.shape[d]) {
+    if (end > shape[d]) {
       return Error{.message = "a piece of a tensor leaves dimension " + std::to_string(d) +
                               "; found an end of " + std::to_string(end) + ", expected at most " +
-                              std::to_string(tensor.shape[d])};
+                              std::to_string(shape[d])};
     }
   }
   return {};
@@ -178,12 +192,19 @@ Tensor contiguous_tensor(DType dtype, std::vector<std::uint64_t> shape, Run run)
 Result<void> check_bounds(const Tensor& tensor) {
   CKPTVERIFY_TRY(const std::uint64_t count, checked_product(tensor.shape));
   CKPTVERIFY_TRY_VOID(checked_multiply(count, dtype_size(tensor.dtype)));
+  const std::vector<std::uint64_t> shape = tiled_shape(tensor);
   for (const Piece& piece : tensor.pieces) {
-    CKPTVERIFY_TRY_VOID(check_box(tensor, piece));
+    CKPTVERIFY_TRY_VOID(check_box(shape, piece));
     CKPTVERIFY_TRY_VOID(check_reach(piece, dtype_size(tensor.dtype)));
     CKPTVERIFY_TRY_VOID(check_run(piece.run));
   }
   return {};
+}
+
+std::vector<std::uint64_t> tiled_shape(const Tensor& tensor) {
+  if (!tensor.flattened) return tensor.shape;
+  const auto count = checked_product(tensor.shape);
+  return {count ? *count : std::numeric_limits<std::uint64_t>::max()};
 }
 
 std::uint64_t logical_size(const Tensor& tensor) {

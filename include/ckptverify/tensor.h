@@ -13,7 +13,8 @@
 
 namespace ckptverify {
 
-/// PyTorch's element types. The packed float4 holds two values a byte, its shape counts bytes.
+/// PyTorch's element types. The packed float4 holds two values a byte, its shape counts bytes; the
+/// integers of 1 to 7 bits are a byte each.
 enum class DType {
   kBool,
   kUint8,
@@ -47,6 +48,20 @@ enum class DType {
   kBits1x8,
   kBits2x4,
   kBits4x2,
+  kInt1,
+  kInt2,
+  kInt3,
+  kInt4,
+  kInt5,
+  kInt6,
+  kInt7,
+  kUint1,
+  kUint2,
+  kUint3,
+  kUint4,
+  kUint5,
+  kUint6,
+  kUint7,
 };
 
 /// "float32", "bfloat16", "float8_e4m3fn": PyTorch's names, which are hashed.
@@ -87,7 +102,13 @@ struct Tensor {
   bool conjugate = false;  // a conj view: the imaginary signs are flipped when read
   bool negative = false;   // a neg view
   bool absent = false;     // has a shape and no data by design (meta)
+  /// The pieces are ranges of the elements in row-major order (boxes of one dimension), as
+  /// partitioned optimizers cut them, not boxes of the shape.
+  bool flattened = false;
 };
+
+/// The shape that the pieces tile: the tensor's, or the one dimension of all elements.
+std::vector<std::uint64_t> tiled_shape(const Tensor& tensor);
 
 /// Row-major strides of a shape, in elements.
 std::vector<std::int64_t> contiguous_strides(std::span<const std::uint64_t> shape);

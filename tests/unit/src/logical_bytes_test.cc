@@ -174,6 +174,28 @@ TEST(LogicalBytes, OfTwoPiecesAreAssembledByColumnsAndByRows) {
   EXPECT_EQ(gathered(checkpoint, tensor), "wxyzabcd");
 }
 
+TEST(LogicalBytes, OfFlatRangesAreAssembledInRowMajorOrder) {
+  const Checkpoint checkpoint = checkpoint_of("abcdef");
+  Tensor tensor{.dtype = DType::kInt8, .shape = {2, 3}, .pieces = {}, .flattened = true};
+  // The second range begins inside the first row and ends inside the second.
+  tensor.pieces = {piece({4}, {2}, run_of(0, 2)), piece({0}, {1}, run_of(2, 1)),
+                   piece({1}, {3}, run_of(3, 3))};
+  EXPECT_EQ(gathered(checkpoint, tensor), "cdefab");
+  tensor.pieces = {piece({0}, {6}, run_of(0, 6))};
+  EXPECT_EQ(gathered(checkpoint, tensor), "abcdef");
+}
+
+TEST(LogicalBytes, OfFlatRangesBeyondAllElementsAreAnError) {
+  const Checkpoint checkpoint = checkpoint_of("abcdef");
+  Tensor tensor{.dtype = DType::kInt8, .shape = {2, 2}, .pieces = {}, .flattened = true};
+  tensor.pieces = {piece({3}, {2}, run_of(0, 2))};
+  EXPECT_THAT(gathered(checkpoint, tensor), HasSubstr("found an end of 5, expected at most 4"));
+  tensor.pieces = {piece({0, 0}, {2, 2}, run_of(0, 4))};
+  EXPECT_THAT(gathered(checkpoint, tensor), HasSubstr("another rank; found 2, expected 1"));
+  tensor.pieces = {piece({0}, {3}, run_of(0, 3))};
+  EXPECT_THAT(gathered(checkpoint, tensor), HasSubstr("found 3 elements, expected 4"));
+}
+
 TEST(LogicalBytes, OfPiecesWithAnEmptyOne) {
   const Checkpoint checkpoint = checkpoint_of("abcd");
   Tensor tensor{.dtype = DType::kInt8, .shape = {4}, .pieces = {}};

@@ -14,9 +14,10 @@ CONFIGURE := cmake --preset release $(if $(CI),-DCKPTVERIFY_WERROR=ON) $(CMAKE_F
 build:
 	@scripts/install-dependencies build trainer
 	@$(CONFIGURE) -DCKPTVERIFY_TESTS=OFF >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
-	@grep -h '^-- ckptverify:' build.log | sed 's/^-- //' || true; rm -f build.log
-	@cmake --build $(BUILD)
+	@grep -hE '^-- (ckptverify|libtorch|reference trainer):' build.log | sed 's/^-- //' || true; rm -f build.log
+	@cmake --build $(BUILD) $(if $(TARGETS),--target $(TARGETS))
 
+demo: TARGETS := demo_programs
 demo: build
 	@scripts/demo $(BUILD)
 

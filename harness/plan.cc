@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 
 #include "harness/placeholders.h"
 
@@ -23,6 +24,7 @@ constexpr std::size_t kVariableNameBytesMax = 64;
 const std::vector<std::string> kTrainNames = {"run_dir"};
 const std::vector<std::string> kRestoreNames = {"run_dir", "checkpoint", "step"};
 const std::vector<std::string> kPathNames = {"run_dir", "step"};
+const std::vector<std::string> kStepMetrics = {"loss", "lr", "scale", "grad_norm"};
 const std::vector<std::string> kReserved = {"run_dir",  "checkpoint", "step",
                                             "tool_dir", "plan_dir",   "seed"};
 
@@ -34,6 +36,21 @@ std::string join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+
+/// What a person wrote there, by its type and, where it is short, its value.
+std::string found_text(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "an array";
+  if (const auto* text = node.as_string()) return "the string " + in_quotes(text->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) {
+    std::ostringstream stream;
+    stream << number->get();
+    return "the number " + stream.str();
+  }
+  return "a date or time";
 }
 
 /// The plan being read. The first error stops it; readers of keys return nothing after that.
@@ -67,6 +84,9 @@ class PlanFile {
   void read_variables(Plan& plan, const std::filesystem::path& tool_directory);
   void apply(Plan& plan, const std::vector<std::pair<std::string, std::string>>& settings);
   void read_commands(Plan& plan);
+  void need_name(const toml::node& node, const CommandTemplate& command, const std::string& key,
+                 const std::string& placeholder);
+  void check_inside(const Plan& plan, const toml::node& node);
   void read_steps(Plan& plan);
   void read_environment(Plan& plan);
   void read_tolerances(Plan& plan);
@@ -93,33 +113,40 @@ void PlanFile::allow(const toml::table& table, const std::vector<std::string>& k
 
 const toml::node* PlanFile::require(const toml::table& table, const std::string& key) {
   const toml::node* node = table.get(key);
-  if (node == nullptr) fail(table, "there is no key " + in_quotes(key) + " here");
+  if (node == nullptr) fail(table, "found no key " + in_quotes(key) + " here; it is needed");
   return node;
 }
 
 const toml::table* PlanFile::section(const toml::table& table, const std::string& key) {
   const toml::node* node = table.get(key);
   if (node == nullptr) return nullptr;
-  if (!node->is_table()) fail(*node, in_quotes(key) + " must be a table");
+  if (!node->is_table()) {
+    fail(*node, in_quotes(key) + " must be a table; found " + found_text(*node));
+  }
   return node->as_table();
 }
 
 std::string PlanFile::text(const toml::node& node, const std::string& name) {
   const auto value = node.value_exact<std::string>();
-  if (!value) fail(node, in_quotes(name) + " must be a string");
+  if (!value) fail(node, in_quotes(name) + " must be a string; found " + found_text(node));
+  if (value && value->find('\0') != std::string::npos) {
+    fail(node, in_quotes(name) + " must not hold a zero byte, which ends a process's argument");
+  }
   return value.value_or("");
 }
 
 std::uint64_t PlanFile::count(const toml::node& node, const std::string& name) {
   const auto value = node.value_exact<std::int64_t>();
-  if (!value || *value < 0) fail(node, in_quotes(name) + " must be an integer of 0 or more");
+  if (!value || *value < 0) {
+    fail(node, in_quotes(name) + " must be an integer of 0 or more; found " + found_text(node));
+  }
   return value ? static_cast<std::uint64_t>(*value) : 0;
 }
 
 double PlanFile::amount(const toml::node& node, const std::string& name) {
   const auto value = node.value<double>();
   if (!node.is_number() || !value || !std::isfinite(*value) || *value < 0) {
-    fail(node, in_quotes(name) + " must be a number of 0 or more");
+    fail(node, in_quotes(name) + " must be a number of 0 or more; found " + found_text(node));
     return 0;
   }
   return *value;
@@ -129,7 +156,7 @@ std::vector<std::string> PlanFile::texts(const toml::node& node, const std::stri
   std::vector<std::string> all;
   const toml::array* array = node.as_array();
   if (array == nullptr) {
-    fail(node, in_quotes(name) + " must be an array of strings");
+    fail(node, in_quotes(name) + " must be an array of strings; found " + found_text(node));
     return all;
   }
   for (const toml::node& item : *array) all.push_back(text(item, name));
@@ -201,18 +228,21 @@ void PlanFile::read_commands(Plan& plan) {
   if (commands_node == nullptr || commands == nullptr) return;
   allow(*commands, {"train", "resume", "eval"});
   const auto read = [&](const std::string& name, const std::vector<std::string>& allowed,
-                        CommandTemplate& command) {
+                        const std::vector<std::string>& needed, CommandTemplate& command) {
     const toml::node* node = name == "eval" ? commands->get(name) : require(*commands, name);
     if (node == nullptr) return;
     command = texts(*node, name);
-    if (command.empty()) fail(*node, in_quotes(name) + " must have at least the program");
+    if (command.empty() || command.front().empty()) {
+      fail(*node, in_quotes(name) + " must have at least the program; found none");
+    }
     for (std::size_t index = 0; !error_ && index < command.size(); ++index) {
       check_names(plan, *node->as_array()->get(index), command[index], allowed);
     }
+    for (const std::string& placeholder : needed) need_name(*node, command, name, placeholder);
   };
-  read("train", kTrainNames, plan.train);
-  read("resume", kRestoreNames, plan.resume);
-  read("eval", kRestoreNames, plan.eval);
+  read("train", kTrainNames, {"run_dir"}, plan.train);
+  read("resume", kRestoreNames, {"checkpoint", "run_dir"}, plan.resume);
+  read("eval", kRestoreNames, {"checkpoint"}, plan.eval);
 
   const toml::table* checkpoints = section(table_, "checkpoints");
   if (checkpoints == nullptr) return fail(table_, "there is no table [checkpoints]");
@@ -220,10 +250,32 @@ void PlanFile::read_commands(Plan& plan) {
   if (const toml::node* path = require(*checkpoints, "path")) {
     plan.checkpoint_pattern = text(*path, "path");
     check_names(plan, *path, plan.checkpoint_pattern, kPathNames);
-    if (plan.checkpoint_pattern.find("{run_dir}") == std::string::npos) {
-      fail(*path, "'path' must lie in {run_dir}, which is another directory in every phase");
-    }
+    check_inside(plan, *path);
   }
+}
+
+/// A command that is not told this can only work by accident.
+void PlanFile::need_name(const toml::node& node, const CommandTemplate& command,
+                         const std::string& key, const std::string& placeholder) {
+  if (error_) return;
+  for (const std::string& word : command) {
+    const auto names = placeholder_names(word);
+    if (names && std::find(names->begin(), names->end(), placeholder) != names->end()) return;
+  }
+  fail(node, in_quotes(key) + " must be told {" + placeholder + "}; found no word that names it");
+}
+
+void PlanFile::check_inside(const Plan& plan, const toml::node& node) {
+  if (error_) return;
+  const std::string run = "/run";
+  const auto path =
+      expand(plan, {plan.checkpoint_pattern}, {{"run_dir", run}, {"step", std::to_string(1)}});
+  if (!path) return;
+  const auto inside =
+      std::filesystem::path(path->front()).lexically_normal().lexically_relative(run);
+  if (!inside.empty() && inside != "." && *inside.begin() != "..") return;
+  fail(node, "'path' must lie in {run_dir}, which is another directory in every phase; found " +
+                 in_quotes(plan.checkpoint_pattern));
 }
 
 void PlanFile::read_steps(Plan& plan) {
@@ -289,6 +341,11 @@ void PlanFile::read_tolerances(Plan& plan) {
   if (metrics == nullptr) return;
   for (const auto& [key, node] : *metrics) {
     const std::string name(key.str());
+    if (!name.starts_with("eval.") &&
+        std::find(kStepMetrics.begin(), kStepMetrics.end(), name) == kStepMetrics.end()) {
+      fail(key.source(), "unknown metric " + in_quotes(name) + "; expected one of " +
+                             join(kStepMetrics) + ", or eval.<name>");
+    }
     if (const toml::table* table = section(*metrics, name)) plan.metrics[name] = tolerance(*table);
   }
 }
@@ -321,7 +378,8 @@ void PlanFile::read_policy(Plan& plan) {
     if (const toml::node* check = require(*table, "check")) waiver.check = text(*check, "check");
     if (const toml::node* reason = require(*table, "reason")) {
       waiver.reason = text(*reason, "reason");
-      if (waiver.reason.empty()) fail(*reason, "a waiver needs its reason; found none");
+      if (waiver.reason.find_first_not_of(" \t\n") == std::string::npos)
+        fail(*reason, "a waiver needs its reason; found none");
     }
     plan.waivers.push_back(std::move(waiver));
   }
@@ -335,8 +393,10 @@ void PlanFile::read_deadlines(Plan& plan) {
     const toml::node* node = deadlines->get(name);
     if (node == nullptr) return;
     seconds = amount(*node, name);
-    if (seconds <= 0) fail(*node, in_quotes(name) + " must be more than 0");
-    if (seconds > 7 * 86400.0) fail(*node, in_quotes(name) + " must be a week at most");
+    if (seconds <= 0) fail(*node, in_quotes(name) + " must be more than 0; found 0");
+    if (seconds > 7 * 86400.0) {
+      fail(*node, in_quotes(name) + " must be a week at most; found " + found_text(*node));
+    }
   };
   read("start_s", plan.deadlines.start_s);
   read("step_s", plan.deadlines.step_s);
@@ -377,7 +437,8 @@ Result<std::string> read_plan_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::error_code error;
   if (!stream || !std::filesystem::is_regular_file(file, error)) {
-    return Error{ErrorKind::kUnreadable, "is no file that can be opened", file.string()};
+    return Error{ErrorKind::kUnreadable, "is no file that can be opened; expected a plan",
+                 file.empty() ? "''" : file.string()};
   }
   std::string text(kPlanBytesMax + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));

@@ -90,7 +90,7 @@ Result<void> write_new(const std::string& path, const std::string& text) {
       ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (::close(descriptor) != 0 || !whole) {
     ::unlink(path.c_str());
-    return Error{ErrorKind::kUnreadable, "cannot be written whole", path};
+    return Error{ErrorKind::kUsage, "cannot be written whole", path};
   }
   return {};
 }

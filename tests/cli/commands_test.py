@@ -114,11 +114,11 @@ class Commands(unittest.TestCase):
 
     def test_init_writes_a_plan_that_doctor_understands_and_never_overwrites(self):
         plan = self.folder / "plan.toml"
-        self.assertEqual(run("init", plan, "--train", "true").returncode, 0)
+        self.assertEqual(run("init", plan, "--train", "true", "{run_dir}").returncode, 0)
         self.assertEqual(run("init", plan).returncode, 64)
         report = self.json_of(0, "doctor", plan, "--dir", self.folder)
         self.assertIn("plan.train", [check["id"] for check in report["checks"]])
-        self.assertEqual(run("init", self.folder / "b.toml", "--train", "no-such-program-here").returncode, 0)
+        self.assertEqual(run("init", self.folder / "b.toml", "--train", "no-such-program-here", "{run_dir}").returncode, 0)
         self.assertEqual(run("doctor", self.folder / "b.toml").returncode, 1)
 
     def test_the_tool_maps_neither_libtorch_nor_hdf5_nor_python(self):

@@ -20,7 +20,7 @@ fault = "none"
 layers = 2
 [commands]
 train = ["{tool_dir}/trainer", "--out={run_dir}", "--fault", "{fault}", "{{x}}"]
-resume = ["trainer", "{checkpoint}", "{step}", "{seed}"]
+resume = ["trainer", "{checkpoint}", "{step}", "{seed}", "{run_dir}"]
 [checkpoints]
 path = "{run_dir}/step-{step}"
 [steps]
@@ -100,9 +100,10 @@ TEST_F(PlanFile, ExpandsPlaceholdersOnce) {
   const auto train = expand(*plan, plan->train, {{"run_dir", "/run"}});
   ASSERT_TRUE(train);
   EXPECT_THAT(*train, ElementsAre("/opt/tool/trainer", "--out=/run", "--fault", "{step}", "{x}"));
-  const auto resume = expand(*plan, plan->resume, {{"checkpoint", "/c"}, {"step", "5"}});
+  const auto resume =
+      expand(*plan, plan->resume, {{"checkpoint", "/c"}, {"step", "5"}, {"run_dir", "/run"}});
   ASSERT_TRUE(resume);
-  EXPECT_THAT(*resume, ElementsAre("trainer", "/c", "5", "7"));
+  EXPECT_THAT(*resume, ElementsAre("trainer", "/c", "5", "7", "/run"));
   EXPECT_FALSE(expand(*plan, {"{nothing}"}, {}));
 }
 
@@ -171,6 +172,50 @@ TEST_F(PlanFile, SetsOnlyVariablesThatAreDeclared) {
 TEST_F(PlanFile, KeepsCheckpointsInTheRunDirectory) {
   EXPECT_THAT(mistake(with(kMinimal, "\"{run_dir}/step-{step}\"", "\"/tmp/step-{step}\"")),
               HasSubstr("must lie in {run_dir}"));
+  for (const char* path : {"{run_dir}/../step-{step}", "/tmp{run_dir}/step-{step}",
+                           "{run_dir}x/step-{step}", "{run_dir}", "{run_dir}/a/..", ""}) {
+    EXPECT_THAT(mistake(with(kMinimal, "{run_dir}/step-{step}", path)),
+                HasSubstr("must lie in {run_dir}, which is another directory in every phase; "
+                          "found '" +
+                          std::string(path) + "'"));
+  }
+  EXPECT_TRUE(load(with(kMinimal, "{run_dir}/step-{step}", "{run_dir}//a/../{fault}/")));
+}
+
+TEST_F(PlanFile, RefusesACommandThatIsNotToldWhatItNeeds) {
+  EXPECT_THAT(mistake(with(kMinimal, "\"{checkpoint}\"", "\"latest\"")),
+              HasSubstr(":8:10: 'resume' must be told {checkpoint}; found no word"));
+  EXPECT_THAT(mistake(with(kMinimal, ", \"{run_dir}\"", "")),
+              HasSubstr("'resume' must be told {run_dir}"));
+  EXPECT_THAT(mistake(with(kMinimal, "--out={run_dir}", "--out={{run_dir}}")),
+              HasSubstr("'train' must be told {run_dir}"));
+  EXPECT_THAT(mistake(with(kMinimal, "[checkpoints]", "eval = [\"trainer\"]\n[checkpoints]")),
+              HasSubstr("'eval' must be told {checkpoint}"));
+  EXPECT_THAT(mistake(with(kMinimal, "resume = [\"trainer\"", "resume = [\"\"")),
+              HasSubstr("must have at least the program"));
+}
+
+TEST_F(PlanFile, SaysWhatItFoundInsteadOfWhatItExpected) {
+  const auto seed = [](const std::string& value) { return with(kMinimal, "seed = 7", value); };
+  EXPECT_EQ(mistake(seed("seed = 1.5")),
+            ":2:8: 'seed' must be an integer of 0 or more; found the number 1.5");
+  EXPECT_EQ(mistake(seed("seed = \"7\"")),
+            ":2:8: 'seed' must be an integer of 0 or more; found the string '7'");
+  EXPECT_EQ(mistake(seed("name = 3")), ":2:8: 'name' must be a string; found 3");
+  EXPECT_EQ(mistake(seed("environment = true")),
+            ":2:15: 'environment' must be a table; found true");
+  EXPECT_THAT(mistake(with(kMinimal, "\"trainer\", \"{checkpoint}\"", "\"tr\\u0000\"")),
+              HasSubstr("must not hold a zero byte"));
+}
+
+TEST_F(PlanFile, RefusesToleranceForAMetricThatIsNone) {
+  const auto tolerance = [](const std::string& name) {
+    return std::string(kMinimal) + "[tolerance.metrics.\"" + name + "\"]\nrelative = 0.1\n";
+  };
+  EXPECT_THAT(mistake(tolerance("los")),
+              HasSubstr("unknown metric 'los'; expected one of loss, lr, scale, grad_norm, or "
+                        "eval.<name>"));
+  EXPECT_TRUE(load(tolerance("eval.accuracy")));
 }
 
 TEST_F(PlanFile, SaysWhereTheTomlIsBroken) {

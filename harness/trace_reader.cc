@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -64,6 +65,14 @@ void TraceReader::read_file(const std::filesystem::path& path, File& file) {
   const Descriptor input(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   std::error_code error;
   if (!input.is_open() || !std::filesystem::is_regular_file(path, error)) return;
+  struct stat status = {};
+  if (::fstat(input.number(), &status) == 0 &&
+      static_cast<std::uint64_t>(status.st_size) < file.offset && !file.cut) {
+    file.cut = true;  // said once; what is written behind the cut is read where it is new
+    garble(path.filename().string(), file.line + 1,
+           "the file was cut short; found " + std::to_string(status.st_size) +
+               " bytes, expected at least " + std::to_string(file.offset));
+  }
   std::array<char, 65536> buffer;
   while (true) {
     const ssize_t count =
@@ -126,6 +135,10 @@ void TraceReader::garble(const std::string& name, std::uint64_t line, std::strin
 Trace TraceReader::finish() {
   collect();
   for (auto& [name, file] : files_) {
+    std::error_code error;
+    if (file.offset > 0 && !std::filesystem::is_regular_file(directory_ / name, error)) {
+      garble(name, file.line + 1, "the file was removed or replaced while its writer ran");
+    }
     if (file.unfinished.empty()) continue;
     garble(name, file.line + 1, "the line has no end: its writer was cut off in it");
     file.unfinished.clear();

@@ -34,6 +34,7 @@ class TraceReader {
     std::uint64_t line = 0;    // finished lines so far
     std::string unfinished;    // what was read of the line after them
     bool oversized = false;    // the line is longer than any event: skipped to its end
+    bool cut = false;          // it was shorter once than what had been read of it
   };
 
   explicit TraceReader(std::filesystem::path directory) : directory_(std::move(directory)) {}

@@ -97,6 +97,26 @@ TEST_F(Traces, SkipALineThatIsLongerThanAnyEvent) {
   EXPECT_THAT(seen.garbled[0].reason, HasSubstr("longer than any event"));
 }
 
+TEST_F(Traces, NoteAFileThatIsCutOrTakenAway) {
+  TraceReader trace = reader();
+  append(step_line(1), "cut.jsonl");
+  append(step_line(2), "gone.jsonl");
+  append(step_line(3), "replaced.jsonl");
+  EXPECT_EQ(trace.collect(), 3U);
+  fs::resize_file(directory_ / "cut.jsonl", 1);
+  fs::remove(directory_ / "gone.jsonl");
+  fs::remove(directory_ / "replaced.jsonl");
+  fs::create_directory(directory_ / "replaced.jsonl");
+  EXPECT_EQ(trace.collect(), 0U);
+  const Trace seen = trace.finish();
+  ASSERT_EQ(seen.garbled.size(), 3U);
+  EXPECT_EQ(seen.garbled[0].file, "cut.jsonl");
+  EXPECT_THAT(seen.garbled[0].reason, HasSubstr("cut short; found 1 bytes"));
+  EXPECT_EQ(seen.garbled[1].file, "gone.jsonl");
+  EXPECT_EQ(seen.garbled[2].file, "replaced.jsonl");
+  EXPECT_THAT(seen.garbled[2].reason, HasSubstr("removed or replaced"));
+}
+
 TEST_F(Traces, NeverOpenWhatIsNoFile) {
   TraceReader trace = reader();
   fs::create_symlink("/etc/passwd", directory_ / "link.jsonl");

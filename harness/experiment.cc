@@ -3,6 +3,7 @@
 
 #include "harness/experiment.h"
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,10 +33,11 @@ class Experiment {
  private:
   Result<void> play();
   Result<Next> run_reference();
-  Result<void> hold_reference(Supervisor& trainer, bool& stopped_early);
+  Result<void> hold_reference(Supervisor& trainer, bool& stopped_early,
+                              std::optional<LostSave>& lost);
   Result<Next> run_interrupted();
   Result<void> move_checkpoint();
-  void check_moved();
+  std::future<std::vector<Finding>> start_checks(const FutureReading& checkpoint) const;
   Result<void> choose_restored();
   Result<void> run_resumed();
   Result<std::optional<RunRecord>> evaluate(const std::string& directory,
@@ -44,7 +46,7 @@ class Experiment {
   Reached run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
                  bool after_restore);
   Result<std::optional<fs::path>> snapshot(const fs::path& run_directory, const std::string& name,
-                                           std::uint64_t step);
+                                           std::uint64_t step, std::optional<LostSave>& lost);
   void conclude();
   ComparisonOptions exact() const { return {.threads = options_.threads}; }
 
@@ -63,6 +65,7 @@ class Experiment {
   FutureReading interrupted_saved_;
   FutureReading resumed_final_;
   std::future<std::vector<Finding>> static_findings_;
+  std::future<std::vector<Finding>> final_findings_;
   std::future<std::optional<Comparison>> noise_;
 };
 
@@ -77,28 +80,40 @@ Reached Experiment::run_to(Supervisor& trainer, const fs::path& run_directory, s
   return trainer.await_save(goal);
 }
 
-/// Nothing where the trainer left nothing at its checkpoint's path.
+/// Nothing where the trainer left nothing, or nothing that can be copied, at its checkpoint's path.
+/// An error where the copy has no room: that is not the trainer's doing.
 Result<std::optional<fs::path>> Experiment::snapshot(const fs::path& run_directory,
-                                                     const std::string& name, std::uint64_t step) {
+                                                     const std::string& name, std::uint64_t step,
+                                                     std::optional<LostSave>& lost) {
   CKPTVERIFY_TRY(const fs::path checkpoint, stage_.checkpoint_path(run_directory, step));
   std::error_code absent;
-  if (!fs::exists(checkpoint, absent)) return std::optional<fs::path>();
+  if (!fs::exists(fs::symlink_status(checkpoint, absent))) {
+    lost = LostSave{.step = step, .path = checkpoint.string(), .why = {}};
+    return std::optional<fs::path>();
+  }
   const fs::path target = stage_.output() / "checkpoints" / name / checkpoint.filename();
-  CKPTVERIFY_TRY_VOID(stage_.copy(checkpoint, target));
-  return std::optional(target);
+  const Result<Snapshot> copy = stage_.copy(checkpoint, target);
+  if (copy) return std::optional(target);
+  if (copy.error().subject.starts_with(stage_.output().string() + "/checkpoints/")) {
+    return copy.error();
+  }
+  lost = LostSave{.step = step, .path = checkpoint.string(), .why = copy.error().text()};
+  return std::optional<fs::path>();
 }
 
 /// To N, past it, to N + M; snapshots while it is held.
-Result<void> Experiment::hold_reference(Supervisor& trainer, bool& stopped_early) {
+Result<void> Experiment::hold_reference(Supervisor& trainer, bool& stopped_early,
+                                        std::optional<LostSave>& lost) {
   const fs::path run_directory = stage_.run_directory("reference");
   stopped_early = true;
   if (run_to(trainer, run_directory, plan_.save_step, false) != Reached::kGoal) return {};
-  CKPTVERIFY_TRY(const auto saved, snapshot(run_directory, "reference", plan_.save_step));
+  CKPTVERIFY_TRY(const auto saved, snapshot(run_directory, "reference", plan_.save_step, lost));
   if (!saved) return {};
   reference_saved_ = start_reading(formats_, *saved, options_.threads);
   trainer.release();
   if (run_to(trainer, run_directory, plan_.final_step, false) != Reached::kGoal) return {};
-  CKPTVERIFY_TRY(const auto last, snapshot(run_directory, "reference-final", plan_.final_step));
+  CKPTVERIFY_TRY(const auto last,
+                 snapshot(run_directory, "reference-final", plan_.final_step, lost));
   if (!last) return {};
   reference_final_ = start_reading(formats_, *last, options_.threads);
   stopped_early = false;
@@ -112,9 +127,11 @@ Result<Next> Experiment::run_reference() {
                            .holds = {plan_.save_step, plan_.final_step}};
   CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
   bool stopped_early = true;
-  const Result<void> held = hold_reference(trainer, stopped_early);
+  std::optional<LostSave> lost;
+  const Result<void> held = hold_reference(trainer, stopped_early, lost);
   if (!stopped_early || !trainer.ended()) trainer.kill();
   seen_.reference = stage_.end(phase, std::move(trainer));
+  seen_.reference.lost_save = std::move(lost);
   if (!held) return held.error();
   const bool left_over = seen_.reference.kill == KillOutcome::kSurvivors;
   return stopped_early || left_over ? Next::kStop : Next::kGoOn;
@@ -139,14 +156,19 @@ Result<void> Experiment::move_checkpoint() {
   const fs::path away = stage_.output() / "away" / "interrupted";
   CKPTVERIFY_TRY_VOID(move_away(stage_.run_directory("interrupted"), away));
   CKPTVERIFY_TRY(interrupted_checkpoint_, stage_.checkpoint_path(away, plan_.save_step));
-  CKPTVERIFY_TRY(const auto moved, snapshot(away, "moved", plan_.save_step));
+  std::optional<LostSave>& lost = seen_.interrupted.lost_save;
+  CKPTVERIFY_TRY(const auto moved, snapshot(away, "moved", plan_.save_step, lost));
   if (moved) moved_checkpoint_ = *moved;
+  if (lost) {  // as the trainer knows the path
+    CKPTVERIFY_TRY(const fs::path before,
+                   stage_.checkpoint_path(stage_.run_directory("interrupted"), lost->step));
+    lost->path = before.string();
+  }
   return {};
 }
 
-void Experiment::check_moved() {
-  interrupted_saved_ = start_reading(formats_, interrupted_checkpoint_, options_.threads);
-  static_findings_ = std::async(std::launch::async, [this, future = interrupted_saved_] {
+std::future<std::vector<Finding>> Experiment::start_checks(const FutureReading& checkpoint) const {
+  return std::async(std::launch::async, [this, future = checkpoint] {
     const auto& reading = future.get();
     std::vector<Finding> findings;
     if (reading->checkpoint) {
@@ -187,13 +209,18 @@ Result<void> Experiment::run_resumed() {
   const fs::path run_directory = stage_.run_directory("restored");
   const Reached reached = run_to(trainer, run_directory, plan_.final_step, true);
   Result<std::optional<fs::path>> last = std::optional<fs::path>();
+  std::optional<LostSave> lost;
   if (reached == Reached::kGoal) {
-    last = snapshot(run_directory, "restored-final", plan_.final_step);
+    last = snapshot(run_directory, "restored-final", plan_.final_step, lost);
     trainer.kill();
   }
   seen_.resumed = stage_.end(phase, std::move(trainer));
+  seen_.resumed->lost_save = std::move(lost);
   if (!last) return last.error();
-  if (*last) resumed_final_ = start_reading(formats_, **last, options_.threads);
+  if (*last) {
+    resumed_final_ = start_reading(formats_, **last, options_.threads);
+    final_findings_ = start_checks(resumed_final_);
+  }
   return {};
 }
 
@@ -239,6 +266,10 @@ void Experiment::conclude() {
   seen_.reference_final = record(reference_final_);
   seen_.resumed_final = record(resumed_final_);
   if (static_findings_.valid()) seen_.static_findings = static_findings_.get();
+  if (final_findings_.valid()) seen_.final_findings = final_findings_.get();
+  if (reference_final_.valid() && reference_final_.get()->error) {
+    seen_.final_findings.push_back(finding_of(*reference_final_.get()->error, "static.readable"));
+  }
   if (noise_.valid()) seen_.noise = noise_.get();
 }
 
@@ -250,8 +281,9 @@ Result<void> Experiment::play() {
   CKPTVERIFY_TRY(const Next after_interruption, run_interrupted());
   if (after_interruption == Next::kStop || interrupt_.signal() != 0) return {};
   CKPTVERIFY_TRY_VOID(move_checkpoint());
-  check_moved();
   if (moved_checkpoint_.empty()) return {};  // nothing was saved: nothing to restore
+  interrupted_saved_ = start_reading(formats_, interrupted_checkpoint_, options_.threads);
+  static_findings_ = start_checks(interrupted_saved_);
   CKPTVERIFY_TRY(seen_.fresh_eval, evaluate("interrupted", moved_checkpoint_, plan_.save_step));
   CKPTVERIFY_TRY_VOID(choose_restored());
   if (interrupt_.signal() != 0) return {};
@@ -262,7 +294,11 @@ Result<void> Experiment::play() {
 
 Result<ExperimentRecord> Experiment::run() {
   CKPTVERIFY_TRY_VOID(stage_.set_up());
-  CKPTVERIFY_TRY_VOID(play());
+  const Result<void> played = play();
+  if (!played) seen_.broken_off = played.error().text();
+  if (interrupt_.signal() != 0) {
+    seen_.broken_off = std::string("stopped by SIG") + ::sigabbrev_np(interrupt_.signal());
+  }
   conclude();
   ExperimentRecord record;
   record.observations = std::move(seen_);

@@ -31,10 +31,10 @@ struct ExperimentRecord {
   int interrupted_by = 0;  // SIGINT or SIGTERM came and ended it early; 0: none did
 };
 
-/// An error only where the harness itself cannot work (the directory, the guardian, a full disk).
-/// What trainers do wrong is in the record. While it runs, SIGINT and SIGTERM are taken from the
-/// calling thread: everything is killed, and the record so far is returned. Nothing is removed from
-/// the output directory:
+/// An error only where the output directory cannot be used. What trainers do wrong is in the
+/// record, and so is what ends the experiment early (a signal, a full disk), with what was seen
+/// until then. While it runs, SIGINT and SIGTERM are taken from the calling thread: everything is
+/// killed, and the record so far is returned. Nothing is removed from the output directory:
 ///
 ///     run/<phase>/  work/<phase>/       a trainer's {run_dir} and its working directory
 ///     events/<phase>/  logs/<phase>.log

@@ -139,6 +139,26 @@ void waive(const Plan& plan, std::vector<Finding>& findings) {
   }
 }
 
+/// A waiver that waived nothing is a typing mistake, or no longer needed.
+void list_idle_waivers(const Plan& plan, std::vector<Finding>& findings) {
+  const std::size_t count = findings.size();
+  for (const Waiver& waiver : plan.waivers) {
+    const auto found =
+        std::find_if(findings.begin(), findings.begin() + static_cast<std::ptrdiff_t>(count),
+                     [&](const Finding& finding) { return finding.check == waiver.check; });
+    const bool exists = found != findings.begin() + static_cast<std::ptrdiff_t>(count);
+    if (exists && found->status == Status::kWaived) continue;
+    findings.push_back(
+        {.check = "plan.waiver",
+         .status = Status::kWarn,
+         .subject = waiver.check,
+         .message = "the plan waives " + waiver.check + ", and " +
+                    (exists ? "it is " + std::string(status_name(found->status)) + " by itself"
+                            : "no check of that name was made"),
+         .evidence = {{"its reason", waiver.reason}}});
+  }
+}
+
 void summarise(const Case& subject, Judgement& judgement) {
   std::vector<std::string> proven;
   const std::vector<Finding>& findings = judgement.findings;
@@ -182,10 +202,12 @@ Judgement judge(const Plan& plan, const Observations& observations) {
   judging::judge_trajectory(subject, judgement);
   judging::judge_evaluation(subject, judgement);
   judging::judge_final(subject, judgement);
+  judging::judge_resave(subject, judgement);
   judging::judge_noise(subject, judgement);
   judging::attribute(subject, judgement.findings);
   judging::waive(plan, judgement.findings);
   judging::require_evidence(judgement.findings);
+  judging::list_idle_waivers(plan, judgement.findings);
   judging::summarise(subject, judgement);
   judgement.curves = judging::draw_curves(subject);
   return judgement;

@@ -1,38 +1,31 @@
 // What a model computes: the writer's evaluation before the kill against a fresh process on the
 // moved copy, and the evaluations of both runs' checkpoints at N + M.
 #include <algorithm>
+#include <cmath>
 
 #include "harness/judge_parts.h"
 
 namespace ckptverify::judging {
 namespace {
 
-/// The evaluation at that step; a process that evaluates once may not know its step.
-const EvalEvent* evaluation(const RunRecord* run, std::uint64_t step) {
-  if (run == nullptr) return nullptr;
-  const EvalEvent* only = nullptr;
-  std::size_t count = 0;
-  for (const Event& event : run->trace.events) {
-    const auto* found = std::get_if<EvalEvent>(&event.what);
-    if (found == nullptr) continue;
-    if (found->step == step) return found;
-    only = found;
-    ++count;
-  }
-  const bool trains =
-      std::any_of(run->trace.events.begin(), run->trace.events.end(),
-                  [](const Event& e) { return std::holds_alternative<StepEvent>(e.what); });
-  return count == 1 && !trains ? only : nullptr;
-}
-
 struct Outcome {
   std::size_t compared = 0;
+  std::size_t noisy = 0;  // differs as two uninterrupted runs do
   std::vector<Evidence> differences;
   bool outputs_differ = false;
   bool outputs_equal = false;
 };
 
-Outcome compare(const Plan& plan, const EvalEvent& found, const EvalEvent& expected) {
+bool within_noise(const Noise* noise, const std::string& metric, double difference) {
+  if (noise == nullptr) return false;
+  const auto largest = noise->evaluations.find(metric);
+  return largest != noise->evaluations.end() &&
+         std::abs(difference) <= kNoiseFactor * largest->second;
+}
+
+/// `noise`: of two runs that were both trained; none where one state is evaluated twice.
+Outcome compare(const Plan& plan, const Noise* noise, const EvalEvent& found,
+                const EvalEvent& expected) {
   Outcome outcome;
   bool tolerant = false;
   for (const auto& [metric, value] : expected.metrics) {
@@ -41,14 +34,18 @@ Outcome compare(const Plan& plan, const EvalEvent& found, const EvalEvent& expec
     const Tolerance tolerance = tolerance_of(plan, "eval." + metric);
     tolerant = tolerant || tolerance.absolute > 0 || tolerance.relative > 0;
     ++outcome.compared;
-    if (!within(tolerance, other->second, value))
+    if (within(tolerance, other->second, value)) continue;
+    if (within_noise(noise, metric, other->second - value))
+      ++outcome.noisy;
+    else
       outcome.differences.push_back(
           {metric, "found " + number_text(other->second) + ", expected " + number_text(value)});
   }
   if (found.outputs && expected.outputs) {
     outcome.outputs_equal = *found.outputs == *expected.outputs;
     // A digest cannot be within a tolerance: where the plan grants one, the metrics decide.
-    outcome.outputs_differ = !outcome.outputs_equal && !tolerant;
+    const bool repeats = noise == nullptr || noise->outputs_repeat;
+    outcome.outputs_differ = !outcome.outputs_equal && !tolerant && repeats;
     ++outcome.compared;
   }
   return outcome;
@@ -61,6 +58,9 @@ Finding outcome_finding(const Case& subject, Finding finding, const Outcome& out
   } else if (outcome.differences.empty() && !outcome.outputs_differ) {
     finding.message += " is equal: " + count_text(outcome.compared, "figure", "figures") +
                        (outcome.outputs_equal ? ", every output bit for bit" : "");
+    if (outcome.noisy > 0)
+      finding.message +=
+          ", within the noise of two uninterrupted runs in " + std::to_string(outcome.noisy);
   } else {
     finding.status =
         subject.noise.level == NoiseLevel::kSome ? Status::kInconclusive : Status::kFail;
@@ -78,12 +78,12 @@ Finding saved_finding(const Case& subject) {
   const std::string step = step_text(subject.save_step());
   Finding finding{.check = "eval.saved", .subject = "model", .message = {}};
   const RunRecord* fresh = subject.seen.fresh_eval ? &*subject.seen.fresh_eval : nullptr;
-  const EvalEvent* expected = evaluation(&subject.seen.interrupted, subject.save_step());
-  const EvalEvent* found = evaluation(fresh, subject.save_step());
+  const EvalEvent* expected = evaluation_at(&subject.seen.interrupted, subject.save_step());
+  const EvalEvent* found = evaluation_at(fresh, subject.save_step());
   if (fresh != nullptr && found == nullptr) {
     const bool command_works =
         subject.seen.reference_eval &&
-        evaluation(&*subject.seen.reference_eval, subject.final_step()) != nullptr;
+        evaluation_at(&*subject.seen.reference_eval, subject.final_step()) != nullptr;
     finding.status = command_works ? Status::kFail : Status::kInconclusive;
     finding.message =
         "a fresh process did not evaluate the moved copy of " + step + ": " + fresh->exit.text();
@@ -99,7 +99,8 @@ Finding saved_finding(const Case& subject) {
   }
   finding.message =
       "the evaluation of the moved copy by a fresh process, against the writer's at " + step + ",";
-  finding = outcome_finding(subject, std::move(finding), compare(subject.plan, *found, *expected));
+  finding = outcome_finding(subject, std::move(finding),
+                            compare(subject.plan, nullptr, *found, *expected));
   if (finding.status == Status::kFail)
     finding.evidence.push_back({"one of", "key-miss, buffer, tied, ema"});
   return finding;
@@ -112,18 +113,41 @@ Finding final_finding(const Case& subject) {
                   .subject = "model",
                   .message = "not both runs were evaluated at " + step};
   const auto either = [&](const std::optional<RunRecord>& own, const RunRecord* run) {
-    const EvalEvent* found = evaluation(own ? &*own : nullptr, subject.final_step());
-    return found != nullptr ? found : evaluation(run, subject.final_step());
+    const EvalEvent* found = evaluation_at(own ? &*own : nullptr, subject.final_step());
+    return found != nullptr ? found : evaluation_at(run, subject.final_step());
   };
   const EvalEvent* expected = either(subject.seen.reference_eval, &subject.seen.reference);
   const EvalEvent* found = either(subject.seen.resumed_eval, subject.resumed.record);
   if (found == nullptr || expected == nullptr) return finding;
   finding.status = Status::kPass;
   finding.message = "the resumed run's evaluation at " + step + ", against the reference's,";
-  return outcome_finding(subject, std::move(finding), compare(subject.plan, *found, *expected));
+  finding = outcome_finding(subject, std::move(finding),
+                            compare(subject.plan, &subject.noise, *found, *expected));
+  if (finding.status == Status::kInconclusive && subject.noise.evaluations.empty()) {
+    finding.status = Status::kNotObserved;
+    finding.message += "; how far two uninterrupted runs differ in it was not seen";
+  }
+  return finding;
 }
 
 }  // namespace
+
+const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step) {
+  if (run == nullptr) return nullptr;
+  const EvalEvent* only = nullptr;
+  std::size_t count = 0;
+  for (const Event& event : run->trace.events) {
+    const auto* found = std::get_if<EvalEvent>(&event.what);
+    if (found == nullptr) continue;
+    if (found->step == step) return found;
+    only = found;
+    ++count;
+  }
+  const bool trains =
+      std::any_of(run->trace.events.begin(), run->trace.events.end(),
+                  [](const Event& e) { return std::holds_alternative<StepEvent>(e.what); });
+  return count == 1 && !trains ? only : nullptr;
+}
 
 void judge_evaluation(const Case& subject, Judgement& judgement) {
   judgement.findings.push_back(saved_finding(subject));

@@ -84,7 +84,6 @@ bool noisy(const Case& subject, Component component) {
 }
 
 bool within_noise(const Case& subject, Component component, double difference) {
-  constexpr double kNoiseFactor = 2;  // as for the metrics of steps
   const auto noise = subject.noise.entries.find(component);
   return noise != subject.noise.entries.end() && difference > 0 &&
          difference <= kNoiseFactor * noise->second;

@@ -255,6 +255,39 @@ Finding soften(const Case& subject, const Places& places, Finding finding) {
 
 }  // namespace
 
+namespace {
+
+/// With noise the reference's checkpoint is restored: the interrupted run's own is held against
+/// what was live as it was saved.
+void judge_interrupted(const Case& subject, Judgement& judgement) {
+  const auto live = subject.interrupted.saves.find(subject.save_step());
+  if (!subject.seen.restored_reference || !subject.seen.interrupted_saved) return;
+  if (live == subject.interrupted.saves.end()) return;
+  const StateDigests& disk = subject.seen.interrupted_saved->digests;
+  Finding whole{.check = "identity.interrupted", .subject = "interrupted run", .message = {}};
+  std::size_t entries = 0;
+  for (const auto& [label, items] : live->second) {
+    if (items.empty()) continue;
+    const Places places{.label = label,
+                        .component = component_of_label(label),
+                        .live = &items,
+                        .disk = find_component(disk, label)};
+    const Finding finding = soften(subject, places, component_finding(subject, places));
+    if (places.disk != nullptr) entries += match(items, *places.disk).equal_count;
+    if (finding.status != Status::kFail && finding.status != Status::kInconclusive) continue;
+    whole = finding;
+    whole.check = "identity.interrupted";
+    break;
+  }
+  if (whole.status == Status::kPass && entries == 0) return;  // other names: nothing was compared
+  if (whole.status == Status::kPass)
+    whole.message = "the interrupted run's own checkpoint is the state that was live: " +
+                    count_text(entries, "entry", "entries");
+  judgement.findings.push_back(std::move(whole));
+}
+
+}  // namespace
+
 void judge_identity(const Case& subject, Judgement& judgement) {
   for (const std::string& label : labels_of(subject)) {
     const Places places = places_of(subject, label);
@@ -267,6 +300,7 @@ void judge_identity(const Case& subject, Judgement& judgement) {
                                  ", live = disk = restored");
     judgement.findings.push_back(std::move(finding));
   }
+  judge_interrupted(subject, judgement);
 }
 
 }  // namespace ckptverify::judging

@@ -77,11 +77,26 @@ bool measure_checkpoints(Noise& noise, const Observations& seen) {
   return measure_digests(noise, seen.reference_saved->digests, seen.interrupted_saved->digests);
 }
 
+/// Evaluations at N of the two runs that never died. They say nothing of the training.
+void measure_evaluations(Noise& noise, const Observations& seen) {
+  const EvalEvent* reference = evaluation_at(&seen.reference, seen.save_step);
+  const EvalEvent* interrupted = evaluation_at(&seen.interrupted, seen.save_step);
+  if (reference == nullptr || interrupted == nullptr) return;
+  for (const auto& [metric, value] : reference->metrics) {
+    const auto other = interrupted->metrics.find(metric);
+    if (other == interrupted->metrics.end()) continue;
+    const double difference = std::abs(value - other->second);
+    noise.evaluations[metric] = std::isfinite(difference) ? difference : 0;
+  }
+  noise.outputs_repeat = reference->outputs == interrupted->outputs;
+}
+
 }  // namespace
 
 Noise measure_noise(const Case& subject) {
   Noise noise;
   bool compared = measure_checkpoints(noise, subject.seen);
+  measure_evaluations(noise, subject.seen);
   for (const auto& [step, event] : subject.reference.steps) {
     const StepEvent* other = subject.interrupted.step(step);
     if (step <= subject.save_step() && other != nullptr)

@@ -37,8 +37,10 @@ enum class NoiseLevel { kUnmeasured, kNone, kSome };
 /// How far two uninterrupted runs of one command part before the save at N.
 struct Noise {
   NoiseLevel level = NoiseLevel::kUnmeasured;
-  std::map<std::string, double, std::less<>> metrics;  // largest absolute difference, where any
-  std::map<Component, double> entries;                 // the same for entries of checkpoints
+  std::map<std::string, double, std::less<>> metrics;      // largest absolute difference, where any
+  std::map<Component, double> entries;                     // the same for entries of checkpoints
+  std::map<std::string, double, std::less<>> evaluations;  // largest difference, where compared
+  bool outputs_repeat = true;                              // of evaluations
   bool batches_repeat = true;
   bool rng_repeats = true;
   std::string first;  // the first difference, for people
@@ -132,6 +134,8 @@ ScheduleDiagnosis diagnose_schedule(const Case& subject);
 
 /// The step of the reference that drew this batch, if any.
 std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch);
+/// The evaluation at that step; a process that evaluates once may not know its step.
+const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step);
 /// Whether nothing draws from any source between N and N + M, as far as the reference shows.
 bool rng_unused(const Case& subject);
 
@@ -144,10 +148,14 @@ void judge_first_step(const Case& subject, Judgement& judgement);
 void judge_trajectory(const Case& subject, Judgement& judgement);
 void judge_evaluation(const Case& subject, Judgement& judgement);
 void judge_final(const Case& subject, Judgement& judgement);
+void judge_resave(const Case& subject, Judgement& judgement);
 void judge_noise(const Case& subject, Judgement& judgement);
 std::vector<Curve> draw_curves(const Case& subject);
 
 // Small things.
+
+/// Two runs that already differ by this much before N may differ so again, in both directions.
+inline constexpr double kNoiseFactor = 2;
 
 /// Whether a cause has been named by evidence so far.
 bool cause_named(const Judgement& judgement);

@@ -2,15 +2,17 @@
 // that took a step. A kill that may have missed and a death that is not the trainer's doing prove
 // nothing.
 #include <csignal>
+#include <filesystem>
+#include <map>
 
 #include "harness/judge_parts.h"
 
 namespace ckptverify::judging {
 namespace {
 
+/// At the save of that step, which is more than having taken the step.
 bool reached(const RunView& run, std::uint64_t step) {
-  return run.record != nullptr && ((run.record->held_at && *run.record->held_at >= step) ||
-                                   run.last_step.value_or(0) >= step);
+  return run.record != nullptr && run.record->held_at == step;
 }
 
 void attach_log(Finding& finding, const RunRecord& record) {
@@ -20,22 +22,47 @@ void attach_log(Finding& finding, const RunRecord& record) {
     finding.evidence.push_back({"last lines of its output", record.log_tail});
 }
 
-/// SIGKILL that is not ours: most likely the machine ran out of memory.
-bool killed_from_outside(const Exit& exit) {
-  return exit.kind == ExitKind::kSignalled && exit.signal == SIGKILL &&
-         exit.author == ExitAuthor::kItself;
+/// Why the end of a run is not held against its trainer; empty if it is.
+std::string outside_reason(const Case& subject, const RunRecord& run) {
+  const Exit& exit = run.exit;
+  if (run.guardian_lost) return "its guardian was killed from outside";
+  if (exit.kind == ExitKind::kNotStarted) return "it could not be started";
+  // Most likely the machine ran out of memory.
+  if (exit.kind == ExitKind::kSignalled && exit.signal == SIGKILL &&
+      exit.author == ExitAuthor::kItself) {
+    return "it was killed from outside";
+  }
+  if (!subject.seen.broken_off.empty() && exit.author == ExitAuthor::kUs && run.overdue.empty()) {
+    return "the gate was broken off: " + subject.seen.broken_off;
+  }
+  if (run.disk_full) return "the disk of the output directory is full";
+  return {};
+}
+
+void excuse(Finding& finding, const std::string& outside) {
+  finding.status = outside.empty() ? Status::kFail : Status::kInconclusive;
+  if (!outside.empty()) finding.evidence.push_back({"not held against the trainer", outside});
 }
 
 Finding reference_finding(const Case& subject) {
   Finding finding{.check = "process.reference", .subject = "reference run", .message = {}};
   const std::string target = step_text(subject.final_step());
+  if (subject.seen.reference.lost_save) {
+    finding.status = Status::kInconclusive;
+    finding.message = "the reference run was ended at " +
+                      step_text(subject.seen.reference.lost_save->step) +
+                      ", where its save left nothing to compare with";
+    return finding;
+  }
   if (reached(subject.reference, subject.final_step())) {
     finding.message = "the reference run trained to " + target;
     return finding;
   }
   finding.status = Status::kInconclusive;
-  finding.message = "the reference run ended before " + target + ": " +
-                    subject.seen.reference.exit.text() + ", so there is nothing to compare with";
+  const bool took_it = subject.reference.last_step.value_or(0) >= subject.final_step();
+  finding.message = "the reference run ended before " + std::string(took_it ? "its save at " : "") +
+                    target + ": " + subject.seen.reference.exit.text() +
+                    ", so there is nothing to compare with";
   attach_log(finding, subject.seen.reference);
   return finding;
 }
@@ -81,7 +108,7 @@ std::string restore_failure(const Exit& exit) {
       return "the restore crashes before the first step: " + exit.text();
     case ExitKind::kExited:
       if (exit.code == 0) return "the resumed process ends without a step and reports success";
-      return "the resumed process refuses a good checkpoint or fails on it: " + exit.text();
+      return "the resumed process refuses the checkpoint or fails on it: " + exit.text();
     case ExitKind::kNotStarted:
       break;
   }
@@ -103,10 +130,10 @@ Finding restore_finding(const Case& subject) {
   } else if (subject.resumed.first_step || run->held_at) {
     finding.message = "a fresh process restored the moved copy and took its first step";
   } else {
-    const bool unknown_reason =
-        run->exit.kind == ExitKind::kNotStarted || killed_from_outside(run->exit);
-    finding.status = unknown_reason ? Status::kInconclusive : Status::kFail;
-    finding.message = restore_failure(run->exit);
+    const std::string outside = outside_reason(subject, *run);
+    excuse(finding, outside);
+    finding.message = outside.empty() ? restore_failure(run->exit)
+                                      : "the resumed process took no step: " + outside;
     attach_log(finding, *run);
   }
   return finding;
@@ -115,26 +142,101 @@ Finding restore_finding(const Case& subject) {
 /// Nothing where there was no first step: process.restore has said so.
 std::optional<Finding> continue_finding(const Case& subject) {
   const RunRecord* run = subject.resumed.record;
-  if (run == nullptr || !subject.resumed.first_step) return std::nullopt;
+  if (run == nullptr || (!subject.resumed.first_step && !run->held_at)) return std::nullopt;
   const std::string target = step_text(subject.final_step());
   Finding finding{.check = "process.continue", .subject = "resumed run", .message = {}};
   if (reached(subject.resumed, subject.final_step())) {
     finding.message = "the resumed run trained on to " + target;
     return finding;
   }
-  finding.status = killed_from_outside(run->exit) ? Status::kInconclusive : Status::kFail;
-  finding.message = "the resumed run ended after " + step_text(*subject.resumed.last_step) +
-                    ", before " + target + ": " + run->exit.text();
+  excuse(finding, outside_reason(subject, *run));
+  const std::uint64_t last = subject.resumed.last_step.value_or(0);
+  finding.message =
+      "the resumed run ended after " + step_text(last) +
+      (last < subject.final_step() ? ", before " + target : " and before its save was done") +
+      ": " + run->exit.text();
   attach_log(finding, *run);
   return finding;
+}
+
+bool same_path(const std::string& path, const std::string& other) {
+  return std::filesystem::path(path).lexically_normal() ==
+         std::filesystem::path(other).lexically_normal();
+}
+
+/// Where the trainer said that it saved that step; empty if it did not.
+std::string acknowledged_path(const RunRecord& run, std::uint64_t step) {
+  for (const Event& event : run.trace.events)
+    if (const auto* save = std::get_if<SaveEvent>(&event.what))
+      if (save->point == SavePoint::kEnd && save->step == step) return save->path;
+  return {};
+}
+
+/// A save that left nothing to look at; an acknowledged one that is not there is lost.
+Finding lost_save_finding(const char* name, const RunRecord& run) {
+  const LostSave& lost = *run.lost_save;
+  Finding finding{.check = "process.save", .subject = name, .message = {}};
+  const std::string saved = "the " + std::string(name) + "'s save at " + step_text(lost.step);
+  const std::string told = acknowledged_path(run, lost.step);
+  if (!lost.why.empty()) {
+    finding.status = Status::kInconclusive;
+    finding.message = saved + " cannot be copied: " + lost.why;
+  } else if (same_path(told, lost.path)) {
+    finding.status = Status::kFail;
+    finding.cause = cause(CauseKind::kAsyncExit);
+    finding.message = saved + " was acknowledged, and nothing is there: " + lost.path;
+  } else {
+    finding.status = Status::kInconclusive;
+    finding.message = saved + " left nothing where the plan says that it is: " + lost.path;
+    if (!told.empty()) finding.evidence.push_back({"the trainer says that it saved to", told});
+  }
+  return finding;
+}
+
+Finding save_finding(const Case& subject) {
+  const Observations& seen = subject.seen;
+  if (seen.reference.lost_save) return lost_save_finding("reference run", seen.reference);
+  if (seen.interrupted.lost_save) return lost_save_finding("interrupted run", seen.interrupted);
+  if (seen.resumed && seen.resumed->lost_save)
+    return lost_save_finding("resumed run", *seen.resumed);
+  Finding finding{.check = "process.save", .subject = "saves", .message = {}};
+  finding.message = "every save was where the plan says, when it was acknowledged";
+  if (!seen.reference.held_at) {
+    finding.status = Status::kNotObserved;
+    finding.message = "no save was seen";
+  }
+  return finding;
+}
+
+/// Steps of one process that do not count up: which of its figures count is open.
+std::size_t count_disorder(const RunRecord& run, std::string& first) {
+  std::map<std::int64_t, std::uint64_t> last;
+  std::size_t count = 0;
+  for (const Event& event : run.trace.events) {
+    const auto* step = std::get_if<StepEvent>(&event.what);
+    if (step == nullptr || event.role != "trainer") continue;
+    const auto [before, is_first] = last.try_emplace(event.pid, step->step);
+    if (!is_first && step->step <= before->second) {
+      ++count;
+      if (first.empty())
+        first = step_text(step->step) + " after " + step_text(before->second) + ", process " +
+                std::to_string(event.pid);
+    }
+    before->second = step->step;
+  }
+  return count;
 }
 
 Finding trace_finding(const Case& subject) {
   Finding finding{.check = "process.trace", .subject = "events", .message = {}};
   std::size_t garbled = 0;
+  std::size_t disordered = 0;
   std::size_t events = 0;
   const auto count = [&](const char* name, const RunRecord& run) {
     events += run.trace.events.size();
+    std::string disorder;
+    disordered += count_disorder(run, disorder);
+    if (!disorder.empty()) finding.evidence.push_back({name, disorder});
     garbled += run.trace.garbled.size();
     if (run.trace.garbled.empty()) return;
     const GarbledLine& line = run.trace.garbled.front();
@@ -144,10 +246,17 @@ Finding trace_finding(const Case& subject) {
   count("reference", subject.seen.reference);
   count("interrupted", subject.seen.interrupted);
   if (subject.seen.resumed) count("resumed", *subject.seen.resumed);
+  if (subject.seen.fresh_eval) count("evaluation", *subject.seen.fresh_eval);
+  if (subject.seen.reference_eval) count("evaluation", *subject.seen.reference_eval);
+  if (subject.seen.resumed_eval) count("evaluation", *subject.seen.resumed_eval);
   if (garbled > 0) {
     finding.status = Status::kInconclusive;
     finding.message = count_text(garbled, "line is no event", "lines are no events") +
                       ", so what the trainers said is incomplete";
+  } else if (disordered > 0) {
+    finding.status = Status::kInconclusive;
+    finding.message = count_text(disordered, "step is", "steps are") +
+                      " told out of order, so which figures count is open";
   } else if (events == 0) {
     finding.status = Status::kNotObserved;
     finding.message = "the trainers wrote no events";
@@ -164,7 +273,14 @@ void judge_process(const Case& subject, Judgement& judgement) {
   judgement.findings.push_back(kill_finding(subject));
   judgement.findings.push_back(restore_finding(subject));
   if (auto finding = continue_finding(subject)) judgement.findings.push_back(*std::move(finding));
+  judgement.findings.push_back(save_finding(subject));
   judgement.findings.push_back(trace_finding(subject));
+  if (!subject.seen.broken_off.empty())
+    judgement.findings.push_back(
+        {.check = "process.gate",
+         .status = Status::kInconclusive,
+         .subject = "gate",
+         .message = "the gate was broken off before it was done: " + subject.seen.broken_off});
 }
 
 }  // namespace ckptverify::judging

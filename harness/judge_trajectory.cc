@@ -38,9 +38,6 @@ Series compare_steps(const Case& subject, const Matcher& matcher) {
   return series;
 }
 
-// Two runs that already differ by this much before N may differ so again, in both directions.
-constexpr double kNoiseFactor = 2;
-
 StepMatch match_number(const Case& subject, const std::string& metric,
                        const std::optional<double>& found, const std::optional<double>& expected) {
   if (!found || !expected) return StepMatch::kUnseen;

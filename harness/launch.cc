@@ -95,7 +95,7 @@ struct Setup {
     for (const int descriptor : launch->inherited) {
       if (::fcntl(descriptor, F_SETFD, 0) != 0) return false;
     }
-    for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
+    for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGXFSZ}) {
       ::signal(signal, SIG_DFL);
     }
     sigset_t none;

@@ -36,6 +36,13 @@ enum class KillOutcome {
   kSurvivors,    // something is left after the deadline
 };
 
+/// A save that was acknowledged, or seen by its files, and could not be copied afterwards.
+struct LostSave {
+  std::uint64_t step = 0;
+  std::string path;  // where the plan says that it is
+  std::string why;   // empty: nothing is there
+};
+
 /// One process tree from start to end.
 struct RunRecord {
   std::vector<std::string> command;
@@ -48,6 +55,9 @@ struct RunRecord {
   /// What it was waiting for when a deadline passed: "the first step", "the save at step 5".
   std::string overdue = {};
   std::string log_tail = {};  // the last lines of its output, for evidence
+  std::optional<LostSave> lost_save = {};
+  bool guardian_lost = false;  // killed from outside: how the run ended is not known
+  bool disk_full = false;      // when it ended, no further checkpoint had room
 };
 
 /// A checkpoint read from disk by our own reader.
@@ -60,6 +70,8 @@ struct CheckpointRecord {
 struct Observations {
   std::uint64_t save_step = 0;   // N
   std::uint64_t final_step = 0;  // N + M
+  /// Why the experiment ended before its end: a signal to us, something that we could not do.
+  std::string broken_off = {};
 
   RunRecord reference;
   RunRecord interrupted;
@@ -75,6 +87,9 @@ struct Observations {
   bool restored_reference = false;
   std::optional<CheckpointRecord> reference_final = {};  // at N + M
   std::optional<CheckpointRecord> resumed_final = {};
+  /// Static checks of the resumed run's checkpoint at N + M, and what kept the reference's from
+  /// being read.
+  std::vector<Finding> final_findings = {};
   std::optional<Comparison> noise = {};             // reference against interrupted, at N
   std::optional<Comparison> final_difference = {};  // reference against resumed, at N + M
 };

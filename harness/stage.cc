@@ -11,6 +11,9 @@
 namespace ckptverify {
 namespace {
 
+/// With less than this beside a checkpoint, logs and events may already be cut short.
+constexpr std::uint64_t kRoomBytes = 64 * 1024;
+
 double seconds_between(std::chrono::steady_clock::time_point begin,
                        std::chrono::steady_clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -28,6 +31,7 @@ std::string processes(std::uint64_t count) {
 }
 
 std::string kill_text(const RunRecord& run) {
+  if (run.guardian_lost) return "its guardian was killed from outside";
   const std::string sent = "SIGKILL to " + processes(run.processes_killed);
   switch (run.kill) {
     case KillOutcome::kConfirmed:
@@ -47,15 +51,22 @@ std::string kill_text(const RunRecord& run) {
 Stage::Stage(const Plan& plan, const ExperimentOptions& options, int interrupt)
     : plan_(plan), options_(options), interrupt_(interrupt) {}
 
+/// Whatever is wrong here, another directory is the remedy: wrong usage.
 Result<void> Stage::set_up() {
   std::error_code error;
   output_ = std::filesystem::absolute(options_.output_directory, error).lexically_normal();
-  CKPTVERIFY_TRY_VOID(make_directory(output_));
-  if (!std::filesystem::is_empty(output_, error) || error) {
-    return Error{ErrorKind::kUsage, "must be empty or absent", output_.string()};
-  }
+  const auto unusable = [this](const std::string& why) {
+    return Error{ErrorKind::kUsage, why + "; expected a directory that is new or empty",
+                 output_.string()};
+  };
+  std::filesystem::create_directories(output_, error);
+  if (error) return unusable("cannot be made: " + error.message());
+  if (!std::filesystem::is_empty(output_, error) || error) return unusable("is not empty");
   for (const char* name : {"run", "work", "events", "logs", "checkpoints", "away"}) {
-    CKPTVERIFY_TRY_VOID(make_directory(output_ / name));
+    // Of two gates that found it empty, only one makes the first of these.
+    if (std::filesystem::create_directory(output_ / name, error)) continue;
+    return unusable(error ? "cannot be written to: " + error.message()
+                          : "is in use by another gate");
   }
   return {};
 }
@@ -120,6 +131,9 @@ RunRecord Stage::end(const PhaseRequest& phase, Supervisor supervisor) {
   record.wall_s = wall_s;
   record.exit = run.exit.text();
   record.kill = kill_text(run);
+  std::error_code unknown;
+  const auto space = std::filesystem::space(output_, unknown);
+  run.disk_full = !unknown && space.available < checkpoint_bytes_ + kRoomBytes;
   for (const Event& event : run.trace.events) {
     if (const auto* step = std::get_if<StepEvent>(&event.what)) {
       if (record.first_step == 0) record.first_step = step->step;
@@ -138,6 +152,7 @@ Result<Snapshot> Stage::copy(const std::filesystem::path& checkpoint,
   Result<Snapshot> snapshot = take_snapshot(checkpoint, target);
   copy_s_ += seconds_between(begin, Clock::now());
   if (snapshot) {
+    checkpoint_bytes_ = std::max(checkpoint_bytes_, snapshot->bytes);
     any_copied_ = true;
     all_reflinks_ = all_reflinks_ && snapshot->method == CopyMethod::kReflink;
   }

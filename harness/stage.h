@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -61,6 +62,7 @@ class Stage {
   double copied_before_phase_s_ = 0;
   double copy_s_ = 0;
   double trainer_s_ = 0;
+  std::uint64_t checkpoint_bytes_ = 0;  // of the largest that was copied
   bool any_copied_ = false;
   bool all_reflinks_ = true;
   std::vector<PhaseRecord> phases_;

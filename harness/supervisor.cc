@@ -415,6 +415,7 @@ RunRecord Supervisor::finish() {
   record.held_at = held_at_;
   record.overdue = overdue_;
   record.log_tail = last_lines(options_.log);
+  record.guardian_lost = lost_;
   return record;
 }
 

@@ -169,6 +169,35 @@ TEST(Experiment, RecordsAKillThatCameTooLate) {
   EXPECT_EQ(seen.interrupted.exit.text(), "exit 0");
 }
 
+TEST(Experiment, RecordsASaveThatIsAcknowledgedBeforeItIsThere) {
+  const Directory directory;
+  const ExperimentRecord record = run_odd("acknowledge-early", directory);
+  ASSERT_TRUE(record.observations.reference.lost_save);
+  const LostSave& lost = *record.observations.reference.lost_save;
+  EXPECT_EQ(lost.step, 5U);
+  EXPECT_EQ(lost.path, (directory.path() / "out/run/reference/checkpoints/step-5").string());
+  EXPECT_EQ(lost.why, "");
+  EXPECT_EQ(record.phases.size(), 1U);
+  EXPECT_EQ(record.observations.broken_off, "");
+}
+
+TEST(Experiment, RecordsASaveThatCannotBeCopied) {
+  const Directory directory;
+  const Observations seen = run_odd("fifo-save", directory).observations;
+  ASSERT_TRUE(seen.resumed && seen.resumed->lost_save);
+  EXPECT_EQ(seen.resumed->lost_save->step, 10U);
+  EXPECT_THAT(seen.resumed->lost_save->why, HasSubstr("is neither a regular file"));
+  EXPECT_FALSE(seen.resumed_final);
+}
+
+TEST(Experiment, ChecksTheSecondSaveByItsBytes) {
+  const Directory directory;
+  const Observations seen = run_odd("spoil-last-save", directory).observations;
+  EXPECT_EQ(seen.resumed->held_at, 10U);
+  EXPECT_EQ(verdict_of(seen.static_findings), Verdict::kPass);
+  EXPECT_EQ(verdict_of(seen.final_findings), Verdict::kFail);
+}
+
 TEST(Experiment, ReadsOnThroughGarbage) {
   const Directory directory;
   const Observations seen = run_odd("garbage-events", directory).observations;
@@ -240,6 +269,7 @@ TEST(Experiment, EndsWithAPartialRecordOnSigterm) {
                                       .progress = tell});
   ASSERT_TRUE(record);
   EXPECT_EQ(record->interrupted_by, SIGTERM);
+  EXPECT_EQ(record->observations.broken_off, "stopped by SIGTERM");
   EXPECT_EQ(record->phases.size(), 1U);
   EXPECT_EQ(record->observations.reference.kill, KillOutcome::kConfirmed);
   EXPECT_THAT(marked_processes(mark), IsEmpty());

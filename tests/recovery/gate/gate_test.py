@@ -51,7 +51,8 @@ def main():
     arguments = parser.parse_args()
 
     out = tempfile.mkdtemp(prefix="ckptverify-gate-")
-    marker = f"CKPTVERIFY_TEST_MARKER={os.path.basename(out)}"
+    # Not CKPTVERIFY_*, which the tool takes out of trainers' environments.
+    marker = f"GATE_TEST_MARKER={os.path.basename(out)}"
     name, value = marker.split("=")
     command = [arguments.tool, "run", arguments.plan, "--out", out + "/report"]
     for setting in arguments.set:

@@ -167,6 +167,7 @@ Observations healthy() {
   seen.interrupted_saved = checkpoint(kSaved);
   seen.reference_final = checkpoint(kFinal);
   seen.resumed_final = checkpoint(kFinal);
+  seen.final_findings = seen.static_findings;
   return seen;
 }
 
@@ -215,8 +216,18 @@ StepEvent& step(RunRecord& run, std::uint64_t number) {
   throw std::logic_error("the scene has no step " + std::to_string(number));
 }
 
+/// On disk, and live as the resumed run saved it.
+void set_final(Observations& seen, const std::string& component, const std::string& path,
+               const std::string& text) {
+  seen.resumed_final->digests.at(component).at(path).digest = mark(text);
+  for (Event& event : seen.resumed->trace.events)
+    if (auto* state = std::get_if<StateEvent>(&event.what);
+        state != nullptr && state->at == StateMoment::kSave && state->step == kFinal)
+      set_entry(*state, component, path, text);
+}
+
 void change_final(Observations& seen, const std::string& component, const std::string& path) {
-  seen.resumed_final->digests.at(component).at(path).digest = mark(path + " parted");
+  set_final(seen, component, path, path + " parted");
 }
 
 void part_from(Observations& seen, std::uint64_t number) {
@@ -225,8 +236,7 @@ void part_from(Observations& seen, std::uint64_t number) {
       *event->loss += 0.125;
       *event->grad_norm += 0.5;
     }
-  for (const char* path : {"wte", "head"})
-    seen.resumed_final->digests.at("model").at(path).digest = mark("wte parted");
+  for (const char* path : {"wte", "head"}) set_final(seen, "model", path, "wte parted");
   change_final(seen, "model", "norm");
   change_final(seen, "optimizer", "state.0.exp_avg");
   change_final(seen, "ema", "wte");

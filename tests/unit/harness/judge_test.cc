@@ -52,13 +52,14 @@ TEST(Judge, ChecksComeInOrderOfEvidence) {
   EXPECT_THAT(
       ids,
       ElementsAre("process.reference", "process.kill", "process.restore", "process.continue",
-                  "process.trace", "static.readable", "identity.model", "identity.optimizer",
-                  "identity.scheduler", "identity.scaler", "identity.step", "identity.rng",
-                  "identity.data_cursor", "identity.ema", "restore.step", "data.next_batch",
-                  "rng.cxx", "rng.torch", "trajectory.lr", "trajectory.scale", "trajectory.loss",
-                  "trajectory.grad_norm", "trajectory.batch", "trajectory.rng", "eval.saved",
-                  "eval.final", "final.model", "final.optimizer", "final.scheduler", "final.scaler",
-                  "final.step", "final.rng", "final.data_cursor", "final.ema", "noise"));
+                  "process.save", "process.trace", "static.readable", "identity.model",
+                  "identity.optimizer", "identity.scheduler", "identity.scaler", "identity.step",
+                  "identity.rng", "identity.data_cursor", "identity.ema", "restore.step",
+                  "data.next_batch", "rng.cxx", "rng.torch", "trajectory.lr", "trajectory.scale",
+                  "trajectory.loss", "trajectory.grad_norm", "trajectory.batch", "trajectory.rng",
+                  "eval.saved", "eval.final", "final.model", "final.optimizer", "final.scheduler",
+                  "final.scaler", "final.step", "final.rng", "final.data_cursor", "final.ema",
+                  "resave.readable", "resave.identity", "noise"));
 }
 
 TEST(Judge, IdentityRowsHoldOneDigestInThreePlaces) {
@@ -373,6 +374,103 @@ TEST(JudgeProcess, EndBeforeTheFinalStepFails) {
   EXPECT_THAT(finding(judgement, "trajectory.loss").message, HasSubstr("at 2 of 5 steps"));
 }
 
+TEST(JudgeProcess, EndInTheSecondSaveFails) {
+  Observations seen = healthy();
+  seen.resumed->held_at.reset();
+  seen.resumed->kill = KillOutcome::kNotSent;
+  seen.resumed->exit = exited(3);
+  seen.resumed_final.reset();
+  seen.final_findings.clear();
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(verdict(judgement), Verdict::kFail);
+  EXPECT_EQ(finding(judgement, "process.continue").message,
+            "the resumed run ended after step 10 and before its save was done: exit 3");
+}
+
+TEST(JudgeProcess, StepToldByALyingNumberIsNoSave) {
+  Observations seen = healthy();
+  seen.reference.held_at = kSaved;
+  step(seen.reference, 4).step = 1000;
+  EXPECT_EQ(finding(judged(seen), "process.reference").status, Status::kInconclusive);
+}
+
+Exit killed_by_us() {
+  return {.kind = ExitKind::kSignalled, .signal = SIGKILL, .author = ExitAuthor::kUs};
+}
+
+TEST(JudgeProcess, GateThatIsStoppedNeitherFailsNorPasses) {
+  Observations at_restore = ended_at_restore(killed_by_us());
+  at_restore.broken_off = "stopped by SIGINT";
+  Observations in_training = healthy();
+  std::erase_if(in_training.resumed->trace.events, [](const Event& event) {
+    const auto* step = std::get_if<StepEvent>(&event.what);
+    return step != nullptr && step->step > 7;
+  });
+  in_training.resumed->held_at.reset();
+  in_training.resumed->exit = killed_by_us();
+  in_training.resumed_final.reset();
+  in_training.broken_off = "stopped by SIGINT";
+  Observations at_the_end = healthy();
+  at_the_end.broken_off = "stopped by SIGINT";
+  for (const Observations& seen : {at_restore, in_training, at_the_end}) {
+    const Judgement judgement = judged(seen);
+    EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
+    EXPECT_THAT(causes(judgement), IsEmpty());
+    EXPECT_THAT(finding(judgement, "process.gate").message, HasSubstr("stopped by SIGINT"));
+  }
+}
+
+TEST(JudgeProcess, StoppedGateKeepsTheFaultsThatWereSeen) {
+  Observations seen = healthy();
+  set_entry(restored(seen), "scaler", "scale", "65536");
+  seen.broken_off = "stopped by SIGTERM";
+  EXPECT_THAT(causes(judged(seen)), ElementsAre("scaler"));
+}
+
+TEST(JudgeProcess, LostGuardianAndFullDiskAreNotTheTrainersDoing) {
+  Observations lost = ended_at_restore({.kind = ExitKind::kTimedOut, .reason = "lost"});
+  EXPECT_EQ(verdict(judged(lost)), Verdict::kFail);
+  lost.resumed->guardian_lost = true;
+  EXPECT_EQ(verdict(judged(lost)), Verdict::kInconclusive);
+  Observations full = ended_at_restore(exited(1));
+  EXPECT_EQ(verdict(judged(full)), Verdict::kFail);
+  full.resumed->disk_full = true;
+  EXPECT_EQ(verdict(judged(full)), Verdict::kInconclusive);
+  EXPECT_THAT(finding(judged(full), "process.restore").message, HasSubstr("disk"));
+}
+
+TEST(JudgeProcess, AcknowledgedSaveThatIsNotThereFails) {
+  Observations seen = healthy();
+  seen.interrupted.lost_save = LostSave{.step = kSaved, .path = "/run/./step-5", .why = {}};
+  seen.resumed.reset();
+  seen.static_findings.clear();
+  EXPECT_THAT(causes(judged(seen)), ElementsAre("async-exit"));
+  EXPECT_THAT(finding(judged(seen), "process.save").message, HasSubstr("nothing is there"));
+  // Where the trainer saved elsewhere, or what is there cannot be copied, it is not to blame.
+  seen.interrupted.lost_save->path = "/run/checkpoint-5";
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+  EXPECT_EQ(finding(judged(seen), "process.save").evidence.front().value, "/run/step-5");
+  seen.interrupted.lost_save = LostSave{.step = kSaved, .path = "/run/step-5", .why = "a FIFO"};
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(JudgeProcess, StepsThatDoNotCountUpAreInconclusive) {
+  Observations repeated = healthy();
+  step(*repeated.resumed, 8).step = 7;
+  Observations back = healthy();
+  step(back.reference, 4).step = 1;
+  for (const Observations& seen : {repeated, back}) {
+    EXPECT_EQ(finding(judged(seen), "process.trace").status, Status::kInconclusive);
+    EXPECT_THAT(finding(judged(seen), "process.trace").message, HasSubstr("out of order"));
+  }
+}
+
+TEST(JudgeProcess, GarbledEventsOfAnEvaluationAreInconclusive) {
+  Observations seen = healthy();
+  seen.resumed_eval->trace.garbled = {{.file = "eval.jsonl", .line = 1, .reason = "no object"}};
+  EXPECT_EQ(finding(judged(seen), "process.trace").status, Status::kInconclusive);
+}
+
 TEST(JudgeProcess, GarbledEventsAreInconclusive) {
   Observations seen = healthy();
   seen.resumed->trace.garbled = {{.file = "resumed.jsonl", .line = 7, .reason = "no object"}};
@@ -386,6 +484,53 @@ TEST(JudgeProcess, UnreadableFinalSaveIsInconclusive) {
   Observations seen = healthy();
   seen.resumed_final.reset();
   EXPECT_EQ(finding(judged(seen), "final.checkpoint").status, Status::kInconclusive);
+}
+
+// The second save.
+
+TEST(JudgeResave, SecondCheckpointThatIsNotWholeFails) {
+  Observations seen = healthy();
+  seen.final_findings = {{.check = "static.readable", .message = "read"},
+                         {.check = "static.components",
+                          .status = Status::kFail,
+                          .cause = Cause{.kind = CauseKind::kValues},
+                          .message = "model: required, and not in the checkpoint"},
+                         {.check = "static.container",
+                          .status = Status::kFail,
+                          .cause = Cause{.kind = CauseKind::kTrunc},
+                          .message = "the shard is cut short"}};
+  EXPECT_THAT(causes(judged(seen)), ElementsAre("trunc"));
+  for (Finding& finding : seen.final_findings) finding.status = Status::kInconclusive;
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(JudgeResave, SecondCheckpointsThatNobodyCanReadAreNoPass) {
+  Observations seen = healthy();
+  seen.reference_final.reset();
+  seen.resumed_final.reset();
+  seen.final_findings = {{.check = "static.readable",
+                          .status = Status::kInconclusive,
+                          .message = "no known checkpoint format"}};
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(JudgeResave, SecondSavesThatAreStaleAlikeFail) {
+  Observations seen = healthy();
+  for (auto* saved : {&*seen.reference_final, &*seen.resumed_final})
+    saved->digests["model"] = state(kSaved).at("model");
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "final.model").status, Status::kPass);
+  EXPECT_THAT(causes(judgement), ElementsAre("async-torn"));
+  EXPECT_THAT(finding(judgement, "resave.identity").message,
+              HasSubstr("the reference's checkpoint of step 10 is not the state that was live"));
+}
+
+TEST(JudgeResave, SecondSavesWithoutALiveStateAreNotObserved) {
+  Observations seen = healthy();
+  drop_events_of_state(seen.reference);
+  drop_events_of_state(*seen.resumed);
+  EXPECT_EQ(finding(judged(seen), "resave.identity").status, Status::kNotObserved);
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);
 }
 
 // Evaluation.
@@ -479,6 +624,46 @@ TEST(JudgeNoise, WhatCameBackIsHeldAgainstTheReferenceThatWasRestored) {
   EXPECT_EQ(finding(judged(seen), "identity.model").status, Status::kPass);
 }
 
+TEST(JudgeNoise, EvaluationsWithinTheDifferenceAtTheSave) {
+  Observations seen = healthy();
+  evaluation_of(seen.interrupted).metrics["loss"] += 0.01;
+  evaluation_of(*seen.fresh_eval).metrics["loss"] += 0.01;
+  evaluation_of(*seen.resumed_eval).metrics["loss"] += 0.015;
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);
+  EXPECT_THAT(finding(judged(seen), "eval.final").message, HasSubstr("within the noise"));
+  evaluation_of(*seen.resumed_eval).metrics["loss"] += 0.015;
+  EXPECT_EQ(finding(judged(seen), "eval.final").status, Status::kFail);
+  add_noise(seen, 0.01);
+  EXPECT_EQ(finding(judged(seen), "eval.final").status, Status::kInconclusive);
+}
+
+TEST(JudgeNoise, EvaluationsWhoseNoiseWasNotSeenAreLeftOpen) {
+  Observations seen = healthy();
+  add_noise(seen, 0.01);
+  for (RunRecord* run : {&seen.reference, &seen.interrupted})
+    std::erase_if(run->trace.events,
+                  [](const Event& event) { return std::holds_alternative<EvalEvent>(event.what); });
+  evaluation_of(*seen.resumed_eval).metrics["loss"] += 0.01;
+  EXPECT_EQ(finding(judged(seen), "eval.final").status, Status::kNotObserved);
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);
+}
+
+TEST(JudgeNoise, InterruptedCheckpointIsHeldAgainstItsOwnLiveState) {
+  Observations seen = healthy();
+  add_noise(seen, 0.01);
+  seen.restored_reference = true;
+  seen.reference_saved->digests = state(kSaved);
+  EXPECT_EQ(finding(judged(seen), "identity.interrupted").status, Status::kPass);
+  disk(seen).at("ema").at("wte").digest = mark("not what was live");
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(verdict(judgement), Verdict::kFail);
+  EXPECT_EQ(finding(judgement, "identity.ema").status, Status::kPass);
+  EXPECT_EQ(finding(judgement, "identity.interrupted").status, Status::kFail);
+  EXPECT_EQ(finding(judgement, "identity.interrupted").subject, "ema");
+  drop_events_of_state(seen.interrupted);
+  EXPECT_THAT(judged(seen).findings, Not(Contains(Field(&Finding::check, "identity.interrupted"))));
+}
+
 TEST(JudgeNoise, FinalEntriesWithinTheDifferenceAtTheSave) {
   Observations seen = healthy();
   const auto differing = [](double size) {
@@ -533,6 +718,23 @@ TEST(JudgeWaiver, TakesTheFindingOutOfTheVerdictAndKeepsItsReason) {
   EXPECT_EQ(waived.status, Status::kWaived);
   EXPECT_THAT(waived.evidence, Contains(Field(&Evidence::value, "the average is for plots alone")));
   EXPECT_THAT(waived.evidence, Contains(Field(&Evidence::value, "fail, ema")));
+}
+
+TEST(JudgeWaiver, ThatWaivesNothingIsListed) {
+  Plan waiving = plan();
+  waiving.waivers = {{.check = "identity.rgn", .reason = "mistyped"},
+                     {.check = "identity.ema", .reason = "no longer needed"}};
+  const Judgement judgement = judge(waiving, healthy());
+  EXPECT_EQ(verdict(judgement), Verdict::kPass);
+  std::vector<std::string> messages;
+  for (const Finding& finding : judgement.findings) {
+    if (finding.check != "plan.waiver") continue;
+    EXPECT_EQ(finding.status, Status::kWarn);
+    messages.push_back(finding.message);
+  }
+  EXPECT_THAT(messages,
+              ElementsAre("the plan waives identity.rgn, and no check of that name was made",
+                          "the plan waives identity.ema, and it is pass by itself"));
 }
 
 TEST(JudgeWaiver, CannotStandInForEvidence) {

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -31,15 +32,17 @@ std::string os_release_value(const std::string& name) {
 /// Written whole or not at all: a full disk must not leave half a report under its name.
 Result<void> write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path aside = path.string() + ".tmp";
+  errno = 0;
   std::ofstream stream(aside, std::ios::binary | std::ios::trunc);
   stream << text;
   stream.close();
-  std::error_code error;
-  if (stream) std::filesystem::rename(aside, path, error);
-  if (!stream || error) {
+  std::error_code error(stream ? 0 : (errno == 0 ? EIO : errno), std::generic_category());
+  if (!error) std::filesystem::rename(aside, path, error);
+  if (error) {
     std::error_code ignored;
     std::filesystem::remove(aside, ignored);
-    return Error{ErrorKind::kUnreadable, "the report cannot be written", path.string()};
+    return Error{ErrorKind::kUnreadable, "the report cannot be written: " + error.message(),
+                 path.string()};
   }
   return {};
 }

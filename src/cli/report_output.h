@@ -16,7 +16,8 @@ std::map<std::string, std::string> tool_environment();
 /// As text (coloured on a terminal), or as JSON.
 void print_report(const Report& report, Output output);
 
-/// report.json and report.html, each written aside and renamed.
+/// report.json and report.html, each written aside and renamed. An error says which is missing and
+/// why.
 Result<void> write_report_files(const Report& report, const std::filesystem::path& directory);
 
 }  // namespace ckptverify::cli

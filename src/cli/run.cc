@@ -100,8 +100,11 @@ Result<int> run_gate(const RunOptions& options) {
   report.repeat_command = shell_text(options.repeat());
   const Result<void> written = write_report_files(report, out);
   print_report(report, options.common.output());
-  CKPTVERIFY_TRY_VOID(written);
-  return exit_code(report.verdict);
+  const int code = exit_code(report.verdict);
+  if (written) return code;
+  // The verdict stands; a pass whose report is missing is not to be taken for a whole one.
+  (void)report_error(written.error());
+  return code == kExitPass ? kExitInconclusive : code;
 }
 
 }  // namespace

@@ -361,12 +361,10 @@ Checkpoint Reader::finish() && {
 }  // namespace
 
 bool sniff_sharded(const Source& source) {
-  return source.is_directory() &&
-         (is_sharded_checkpoint(source) || !sharded_checkpoints_in(source).empty());
+  return source.is_directory() && is_sharded_checkpoint(source);
 }
 
 Result<Checkpoint> read_sharded(const Source& source, const FormatTable& table) {
-  if (!is_sharded_checkpoint(source)) return name_one_of(source);
   CKPTVERIFY_TRY(const Source index_file, open_index(source));
   auto index = parse_sharded_index(as_text(index_file.bytes()));
   if (!index) return std::move(index).error().about(std::string(kIndex));

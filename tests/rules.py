@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "src/": {"include/ckptverify/"},
     "src/report/": {"include/ckptverify/", "src/report/"},
     "src/cli/": {"include/ckptverify/", "src/report/", "src/cli/", "harness/", "formats/formats.h",
+                 "formats/collection.h", "formats/collection_items.h",
                  "formats/container/hdf5_probe.h"},
     "formats/container/": {"include/ckptverify/", "formats/container/", "formats/encoding/"},
     "formats/encoding/": {"include/ckptverify/", "formats/encoding/"},

@@ -11,11 +11,27 @@ namespace ckptverify {
 namespace {
 
 constexpr std::string_view kCheck = "static.container";
+// Strays that are named one by one; a directory of logs would drown everything else.
+constexpr std::size_t kStraysShownMax = 8;
 
 void shift(Tensor& tensor, std::uint32_t first_file) {
   for (Piece& piece : tensor.pieces) {
     if (piece.run.owned == nullptr) piece.run.file += first_file;
   }
+}
+
+/// What stands where JSON should: another file altogether, the beginning of it, or damage.
+Error json_fault(const Source& source, Error error, const FormatTable& table) {
+  const Bytes bytes = source.bytes();
+  if (table.recognise(source) == nullptr) {
+    auto other = table.read(source);
+    if (!other && other.error().kind == ErrorKind::kMalformed) return std::move(other).error();
+  }
+  const std::size_t end = as_text(bytes).find_last_not_of(" \t\r\n") + 1;
+  const bool cut = error.offset && *error.offset >= end;
+  error.message = "no strict JSON: " + error.message;
+  error.cause = Cause{cut ? CauseKind::kTrunc : CauseKind::kBitrot, {}};
+  return error;
 }
 
 }  // namespace
@@ -37,8 +53,11 @@ Assembly::Assembly(std::string format, const Source& directory, const FormatTabl
 
 void Assembly::use(const std::string& name) {
   used_.insert(name);
-  for (const std::string& member : directory_.members())
-    if (member.starts_with(name + "/")) used_.insert(member);
+  const std::string prefix = name + "/";
+  const auto& members = directory_.members();
+  for (auto member = std::lower_bound(members.begin(), members.end(), prefix);
+       member != members.end() && member->starts_with(prefix); ++member)
+    used_.insert(*member);
 }
 
 void Assembly::fail(CauseKind cause, const std::string& subject, const std::string& message,
@@ -68,10 +87,13 @@ Result<std::uint32_t> Assembly::add_file(const std::string& name) {
   return number;
 }
 
+void Assembly::note(const Error& error) {
+  checkpoint_.findings.push_back(finding_of(error, std::string(kCheck)));
+}
+
 /// Nobody can say what is in it, so nobody can say that it is whole.
 void Assembly::refuse(const std::string& name, Error error) {
-  error = std::move(error).about(name);
-  checkpoint_.findings.push_back(finding_of(error, std::string(kCheck)));
+  note(std::move(error).about(name));
   if (!directory_.has_member(name)) return;
   if (const auto file = add_file(name)) {
     const std::uint64_t size = checkpoint_.files[*file].bytes().size();
@@ -79,21 +101,32 @@ void Assembly::refuse(const std::string& name, Error error) {
   }
 }
 
-bool Assembly::add(const std::string& name, const Role& role) {
+std::optional<Checkpoint> Assembly::read(const std::string& name) {
   const bool file = directory_.has_member(name);
   auto source = file ? directory_.member(name) : directory_.subdirectory(name);
   if (!source) {
     if (file) refuse(name, std::move(source).error());
-    return false;
+    return std::nullopt;
   }
   use(name);
   auto part = table_.read(*source);
   if (!part) {
     refuse(name, std::move(part).error());
-    return false;
+    return std::nullopt;
   }
-  absorb(*std::move(part), role);
-  return true;
+  for (Finding& finding : part->findings)
+    if (finding.subject.find(name) == std::string::npos) finding.evidence.push_back({"file", name});
+  for (std::string& text : part->uninterpreted)
+    if (text.find(name) == std::string::npos) text = name + ": " + text;
+  for (StoredChecksum& checksum : part->checksums)
+    if (checksum.subject.find(name) == std::string::npos) checksum.subject += " in " + name;
+  return *std::move(part);
+}
+
+bool Assembly::add(const std::string& name, const Role& role) {
+  auto part = read(name);
+  if (part) absorb(*std::move(part), role);
+  return part.has_value();
 }
 
 bool Assembly::add_json(const std::string& name, const Role& role) {
@@ -105,7 +138,7 @@ bool Assembly::add_json(const std::string& name, const Role& role) {
   }
   auto entries = json_values(as_text(source->bytes()));
   if (!entries) {
-    refuse(name, std::move(entries).error());
+    refuse(name, json_fault(*source, std::move(entries).error(), table_));
     return false;
   }
   use(name);
@@ -117,9 +150,15 @@ bool Assembly::add_json(const std::string& name, const Role& role) {
   return true;
 }
 
+void Assembly::leave_out(const std::string& directory_name) {
+  use(directory_name);
+  for (const std::string& member : directory_.refused())
+    if (member == directory_name || member.starts_with(directory_name + "/")) used_.insert(member);
+}
+
 void Assembly::add_accessory(const std::string& name) {
   const auto file = add_file(name);
-  if (!file) return;
+  if (!file) return refuse(name, file.error());
   const std::uint64_t size = checkpoint_.files[*file].bytes().size();
   checkpoint_.coverage.own({{*file, 0, size}, Owner::kUnverifiable, "no state"});
 }
@@ -142,7 +181,9 @@ void Assembly::absorb(Checkpoint part, const Role& role) {
     if (role.rank) entry.rank = role.rank;
     if (role.component) {
       entry.component = *role.component;
-      entry.root_size = std::min(role.root.size(), entry.path.size());
+      entry.root_size = std::min(role.component_root.value_or(role.root.size()), entry.path.size());
+    } else if (role.component_root) {
+      entry.root_size = *role.component_root;
     } else if (entry.root_size != 0 || entry.component != Component::kOther) {
       entry.root_size += role.root.size();
     }
@@ -156,12 +197,18 @@ void Assembly::absorb(Checkpoint part, const Role& role) {
 }
 
 Checkpoint Assembly::finish() && {
-  for (const std::string& member : directory_.members()) {
-    if (!used_.contains(member)) warn(member, "belongs to nothing that is known of this layout");
-  }
+  std::vector<std::string> strays;
+  for (const std::string& member : directory_.members())
+    if (!used_.contains(member)) strays.push_back(member);
+  for (std::size_t i = 0; i < std::min(strays.size(), kStraysShownMax); ++i)
+    warn(strays[i], "belongs to nothing that is known of this layout");
+  if (strays.size() > kStraysShownMax)
+    warn(directory_.name(), "more files belong to nothing that is known of this layout; found " +
+                                std::to_string(strays.size()));
   for (const std::string& member : directory_.refused())
-    fail(CauseKind::kLayout, member,
-         "is not a regular file inside of the directory; it is never opened");
+    if (!used_.contains(member))
+      fail(CauseKind::kLayout, member,
+           "is not a regular file inside of the directory; it is never opened");
   sort_entries(checkpoint_);
   return std::move(checkpoint_);
 }

@@ -5,8 +5,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <map>
-#include <set>
 
 namespace ckptverify {
 namespace {
@@ -42,18 +40,6 @@ bool has_our_index(const Source& directory) {
   return index && as_text(index->bytes()).find(kSchema) != std::string_view::npos;
 }
 
-std::string_view without_temporary(std::string_view name) {
-  take(name, kTemporary);
-  return name;
-}
-
-std::string joined(const std::vector<ShardedDirectory>& directories, bool complete) {
-  std::string names;
-  for (const ShardedDirectory& directory : directories)
-    if (directory.complete == complete) names += (names.empty() ? "" : ", ") + directory.name;
-  return names.empty() ? "none" : names;
-}
-
 }  // namespace
 
 std::string directory_name(const Source& directory) {
@@ -79,36 +65,6 @@ bool is_temporary_name(std::string_view name) {
 bool is_sharded_checkpoint(const Source& directory) {
   if (directory.has_member(kIndexDigest) || has_our_index(directory)) return true;
   return std::any_of(directory.members().begin(), directory.members().end(), is_shard_name);
-}
-
-std::vector<ShardedDirectory> sharded_checkpoints_in(const Source& directory) {
-  std::map<std::string, std::set<std::string_view>, std::less<>> files_of;
-  for (const std::string& member : directory.members()) {
-    const std::size_t slash = member.find('/');
-    if (slash == std::string::npos) continue;
-    const std::string_view name = std::string_view(member).substr(0, slash);
-    if (step_of_name(without_temporary(name)))
-      files_of[std::string(name)].insert(std::string_view(member).substr(slash + 1));
-  }
-  std::vector<ShardedDirectory> found;
-  for (const auto& [name, files] : files_of) {
-    const bool ours =
-        files.contains(kIndexDigest) || std::any_of(files.begin(), files.end(), is_shard_name);
-    const bool complete =
-        files.contains(kIndex) && files.contains(kIndexDigest) && !is_temporary_name(name);
-    if (ours) found.push_back({.name = name, .complete = complete});
-  }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return step_of_name(without_temporary(a.name)) < step_of_name(without_temporary(b.name));
-  });
-  return found;
-}
-
-Error name_one_of(const Source& directory) {
-  const std::vector<ShardedDirectory> found = sharded_checkpoints_in(directory);
-  return Error{.kind = ErrorKind::kUsage,
-               .message = "a directory of checkpoints, name one of them; found complete: " +
-                          joined(found, true) + "; not complete: " + joined(found, false)};
 }
 
 }  // namespace ckptverify

@@ -1,12 +1,11 @@
-// Names on disk of sharded state directories: which directory is one, which holds several, and what
-// a directory's name says.
+// Names on disk of sharded state directories: which directory is one, and what a directory's name
+// says.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ckptverify/source.h"
 
@@ -22,16 +21,5 @@ bool is_temporary_name(std::string_view name);
 
 /// Complete or not: shards, an index or its digest lie in it.
 bool is_sharded_checkpoint(const Source& directory);
-
-struct ShardedDirectory {
-  std::string name;
-  bool complete = false;  // has an index with its digest, and its last name
-};
-
-/// Those directly below, in order of their steps.
-std::vector<ShardedDirectory> sharded_checkpoints_in(const Source& directory);
-
-/// The usage error for a directory that holds checkpoints and is none.
-Error name_one_of(const Source& directory);
 
 }  // namespace ckptverify

@@ -220,20 +220,6 @@ TEST(Sharded, ComparesTheStepWithTheDirectoryAndTheValues) {
                  "values.step: is another step than the index's; found 4, expected 5");
 }
 
-TEST(Sharded, ListsTheCheckpointsOfADirectoryThatHoldsSeveral) {
-  Directory directory;
-  for (const std::string step : {"step-10/", "step-5/", ".tmp-step-15/"})
-    for (const auto& [name, bytes] : load("safetensors_tiny")) directory[step + name] = bytes;
-  directory["latest"] = bytes_of("step-10\n");
-  directory.erase("step-5/index.json.xxh3");
-  const auto result = read(std::move(directory), "checkpoints");
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(result.error().text(),
-            "checkpoints: a directory of checkpoints, name one of them; found complete: step-10; "
-            "not complete: step-5, .tmp-step-15");
-}
-
 TEST(Sharded, RefusesADigestFileThatIsNone) {
   Directory directory = load("safetensors");
   directory["index.json.xxh3"].pop_back();

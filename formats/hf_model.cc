@@ -1,0 +1,35 @@
+// A Hugging Face model directory: weights alone, no state of a run.
+//
+//   model.safetensors, or model.safetensors.index.json and model-00001-of-0000N.safetensors,
+//   or the same as pytorch_model*.bin, or adapter_model.safetensors and adapter_config.json
+//   config.json, generation_config.json    settings
+//   tokenizer.json, README.md, ...         no state
+#include "formats/hf_model.h"
+
+#include <utility>
+
+#include "formats/container/directory_names.h"
+#include "formats/container/model_files.h"
+
+namespace ckptverify {
+
+bool sniff_hf_model(const Source& source) {
+  if (!source.is_directory()) return false;
+  const ModelFiles files = find_model_files(source);
+  return files.weights || files.adapters;
+}
+
+Result<Checkpoint> read_hf_model(const Source& source, const FormatTable& table) {
+  Assembly assembly("hf-model", source, table);
+  add_model_files(assembly);
+  add_model_settings(assembly);
+  // Trainer.save_model() leaves its arguments beside the final model.
+  assembly.add("training_args.bin",
+               {.root = "training_args.", .component = Component::kConfig, .component_root = 0});
+  // The output directory of a run also holds its checkpoints, which are checkpoints of their own.
+  for (const std::string& name : top_directories(source))
+    if (number_between(name, "checkpoint-", "")) assembly.leave_out(name);
+  return std::move(assembly).finish();
+}
+
+}  // namespace ckptverify

@@ -22,25 +22,25 @@
 #include <utility>
 #include <vector>
 
-#include "formats/container/torch_archive.h"
+#include "formats/container/torch_file.h"
 #include "formats/encoding/pickle_globals.h"
 
 namespace ckptverify {
 namespace {
 
-using Pairs = std::vector<std::pair<PickleNode*, PickleNode*>>;
+using Pairs = std::vector<PicklePair>;
 
 /// The one dictionary of an object's attributes; null for what has none.
 PickleNode* attributes_of(PickleNode& node) {
-  if (node.kind != PickleKind::kObject || node.states.size() != 1) return nullptr;
-  return node.states[0]->kind == PickleKind::kDict ? node.states[0] : nullptr;
+  if (node.kind != PickleKind::kObject || node.states().size() != 1) return nullptr;
+  return node.states()[0]->kind == PickleKind::kDict ? node.states()[0] : nullptr;
 }
 
 PickleNode* attribute(PickleNode& node, std::string_view name) {
   PickleNode* dict = attributes_of(node);
   if (dict == nullptr) return nullptr;
-  for (const auto& [key, value] : dict->pairs) {
-    if (key->string() != nullptr && *key->string() == name) return value;
+  for (const auto& [key, value] : dict->pairs()) {
+    if (key->string() == name) return value;
   }
   return nullptr;
 }
@@ -59,13 +59,11 @@ class OptimizerRewriting {
   Result<void> check_count(PickleNode& owner, std::string_view name, std::uint64_t listed);
 
   PickleNode& integer(std::uint64_t value, std::uint64_t offset) {
-    return tree_.add({.offset = offset, .value = static_cast<std::int64_t>(value)});
+    return tree_.add_integer(static_cast<std::int64_t>(value), offset);
   }
-  PickleNode& string(std::string value, std::uint64_t offset) {
-    return tree_.add({.offset = offset, .value = std::move(value)});
-  }
-  PickleNode& dict(Pairs pairs, std::uint64_t offset) {
-    return tree_.add({.kind = PickleKind::kDict, .offset = offset, .pairs = std::move(pairs)});
+  void append(PickleNode& list, PickleNode& item) {
+    PickleNode* items[] = {&item};
+    tree_.append(list, items);
   }
   void note(CauseKind cause, std::uint64_t offset, std::string message) {
     archive_.findings.push_back({.check = "static.container",
@@ -80,7 +78,8 @@ class OptimizerRewriting {
   PickleTree& tree_;
   TorchContext context_;
   std::set<const PickleNode*> seen_;
-  std::map<std::string, std::uint64_t> positions_;  // of the optimizer at hand: address, position
+  std::map<std::string_view, std::uint64_t>
+      positions_;  // of the optimizer at hand: address, position
 };
 
 Result<void> OptimizerRewriting::visit(PickleNode& node, unsigned depth) {
@@ -92,7 +91,7 @@ Result<void> OptimizerRewriting::visit(PickleNode& node, unsigned depth) {
   }
   PickleNode* attributes = attributes_of(node);
   if (attributes == nullptr) return {};
-  for (const auto& [key, value] : attributes->pairs) {
+  for (const auto& [key, value] : attributes->pairs()) {
     CKPTVERIFY_TRY_VOID(visit(*value, depth + 1));
   }
   return {};
@@ -132,40 +131,43 @@ Result<void> OptimizerRewriting::check_count(PickleNode& owner, std::string_view
 
 Result<PickleNode*> OptimizerRewriting::group(PickleNode& group) {
   Pairs pairs;
-  PickleNode& params = tree_.add({.kind = PickleKind::kList, .offset = group.offset});
+  PickleNode& params = tree_.add_sequence(PickleKind::kList, {}, group.offset);
   for (std::uint64_t i = 0;; ++i) {
     PickleNode* address = attribute(group, "params/" + std::to_string(i));
-    if (address == nullptr || address->string() == nullptr) break;
+    if (address == nullptr || !address->string()) break;
     const std::uint64_t position = positions_.size();
     if (!positions_.emplace(*address->string(), position).second) {
       note(CauseKind::kOptMap, address->offset, "an optimizer lists one parameter twice");
     }
-    params.items.push_back(&integer(position, address->offset));
+    append(params, integer(position, address->offset));
   }
-  CKPTVERIFY_TRY_VOID(check_count(group, "params/size", params.items.size()));
+  CKPTVERIFY_TRY_VOID(check_count(group, "params/size", params.items().size()));
   if (PickleNode* attributes = attributes_of(group)) {
-    for (const auto& [key, value] : attributes->pairs) {
-      const std::string* name = key->string();
-      if (name != nullptr && *name == "options") {
+    for (const auto& [key, value] : attributes->pairs()) {
+      const auto name = key->string();
+      if (name == "options") {
         const PickleNode* options = attributes_of(*value);
         if (options != nullptr) {
-          pairs.insert(pairs.end(), options->pairs.begin(), options->pairs.end());
+          const auto given = options->pairs();
+          pairs.insert(pairs.end(), given.begin(), given.end());
         }
-      } else if (name == nullptr || !name->starts_with("params/")) {
+      } else if (!name || !name->starts_with("params/")) {
         pairs.emplace_back(key, value);
       }
     }
   }
-  pairs.emplace_back(&string("params", group.offset), &params);
-  return &dict(std::move(pairs), group.offset);
+  constexpr std::string_view kParams = "params";
+  pairs.emplace_back(&tree_.add_text(PickleKind::kString, as_bytes(kParams), group.offset),
+                     &params);
+  return &tree_.add_dict(pairs, group.offset);
 }
 
 PickleNode& OptimizerRewriting::state(PickleNode& state) {
   Pairs pairs;
   if (PickleNode* attributes = attributes_of(state)) {
-    for (const auto& [key, value] : attributes->pairs) {
-      const std::string* address = key->string();
-      const auto position = address == nullptr ? positions_.end() : positions_.find(*address);
+    for (const auto& [key, value] : attributes->pairs()) {
+      const auto address = key->string();
+      const auto position = address ? positions_.find(*address) : positions_.end();
       if (position == positions_.end()) {
         note(CauseKind::kOptMap, key->offset,
              "an optimizer has state of a parameter that no group lists");
@@ -175,34 +177,32 @@ PickleNode& OptimizerRewriting::state(PickleNode& state) {
       }
     }
   }
-  return dict(std::move(pairs), state.offset);
+  return tree_.add_dict(pairs, state.offset);
 }
 
 Result<void> OptimizerRewriting::rewrite(PickleNode& optimizer) {
   positions_.clear();
   PickleNode& groups = *attribute(optimizer, "param_groups");
-  PickleNode& list = tree_.add({.kind = PickleKind::kList, .offset = groups.offset});
+  PickleNode& list = tree_.add_sequence(PickleKind::kList, {}, groups.offset);
   for (std::uint64_t i = 0;; ++i) {
     PickleNode* next = attribute(groups, "param_groups/" + std::to_string(i));
     if (next == nullptr) break;
     CKPTVERIFY_TRY(PickleNode * rewritten, group(*next));
-    list.items.push_back(rewritten);
+    append(list, *rewritten);
   }
-  CKPTVERIFY_TRY_VOID(check_count(groups, "param_groups/size", list.items.size()));
+  CKPTVERIFY_TRY_VOID(check_count(groups, "param_groups/size", list.items().size()));
   Pairs pairs;
-  for (const auto& [key, value] : attributes_of(optimizer)->pairs) {
-    const std::string* name = key->string();
-    if (name != nullptr && *name == "state") {
+  for (const auto& [key, value] : attributes_of(optimizer)->pairs()) {
+    const auto name = key->string();
+    if (name == "state") {
       pairs.emplace_back(key, &state(*value));
-    } else if (name != nullptr && *name == "param_groups") {
+    } else if (name == "param_groups") {
       pairs.emplace_back(key, &list);
     } else {
       pairs.emplace_back(key, value);
     }
   }
-  PickleNode rewritten{.kind = PickleKind::kDict, .offset = optimizer.offset};
-  rewritten.pairs = std::move(pairs);
-  optimizer = std::move(rewritten);
+  optimizer = tree_.add_dict(pairs, optimizer.offset);
   return {};
 }
 
@@ -217,14 +217,7 @@ Result<Checkpoint> read_libtorch_archive(const Source& source, const FormatTable
   CKPTVERIFY_TRY(auto archive, open_torch_archive({.bytes = source.bytes()}, source.name()));
   CKPTVERIFY_TRY(auto tree, read_archive_tree(archive));
   CKPTVERIFY_TRY_VOID(OptimizerRewriting(archive, tree).visit(tree.root(), 0));
-  Checkpoint checkpoint;
-  checkpoint.format = "libtorch-archive";
-  checkpoint.files = {source};
-  CKPTVERIFY_TRY_VOID(read_archive_into(archive, tree, checkpoint));
-  sort_entries(checkpoint);
-  assign_torch_components(tree.root(), checkpoint.entries);
-  find_aliases(checkpoint.entries);
-  return checkpoint;
+  return archive_checkpoint("libtorch-archive", source, archive, tree);
 }
 
 }  // namespace ckptverify

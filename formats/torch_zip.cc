@@ -6,7 +6,7 @@
 //   that names the record with its storage's bytes.
 #include "formats/torch_zip.h"
 
-#include "formats/container/torch_archive.h"
+#include "formats/container/torch_file.h"
 
 namespace ckptverify {
 
@@ -18,14 +18,7 @@ bool sniff_torch_zip(const Source& source) {
 Result<Checkpoint> read_torch_zip(const Source& source, const FormatTable&) {
   CKPTVERIFY_TRY(auto archive, open_torch_archive({.bytes = source.bytes()}, source.name()));
   CKPTVERIFY_TRY(const auto tree, read_archive_tree(archive));
-  Checkpoint checkpoint;
-  checkpoint.format = "torch-zip";
-  checkpoint.files = {source};
-  CKPTVERIFY_TRY_VOID(read_archive_into(archive, tree, checkpoint));
-  sort_entries(checkpoint);
-  assign_torch_components(tree.root(), checkpoint.entries);
-  find_aliases(checkpoint.entries);
-  return checkpoint;
+  return archive_checkpoint("torch-zip", source, archive, tree);
 }
 
 }  // namespace ckptverify

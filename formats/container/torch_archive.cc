@@ -197,12 +197,12 @@ void claim_record(TorchArchive& archive, const ZipEntry* pickle, const ZipEntry&
              .offset = entry.payload_offset,
              .stored_size = entry.stored_size,
              .size = entry.stored_size};
-  checkpoint.checksums.push_back(
-      {.subject = std::string(name) + " in " + archive.name,
-       .run = std::move(stored),
-       .algorithm = "crc32",
-       .expected = crc32_text(entry.crc),
-       .compute = entry.deflated ? &crc32_of_deflated : &crc32_of_stored});
+  checkpoint.checksums.push_back({.subject = std::string(name) + " in " + archive.name,
+                                  .run = std::move(stored),
+                                  .algorithm = "crc32",
+                                  .expected = crc32_text(entry.crc),
+                                  .compute = entry.deflated ? &crc32_of_deflated : &crc32_of_stored,
+                                  .piecewise = entry.deflated ? nullptr : &kCrc32Pieces});
 }
 
 void claim_archive(TorchArchive& archive, Checkpoint& checkpoint) {
@@ -221,6 +221,30 @@ void claim_archive(TorchArchive& archive, Checkpoint& checkpoint) {
                                            " records: their bytes cannot be verified",
                                 .evidence = std::move(unprotected.names)});
   }
+}
+
+/// The objects' pickle: where it is, or decoded.
+struct PickleBytes {
+  Bytes view;
+  std::vector<std::byte> owned;
+};
+
+Result<PickleBytes> pickle_bytes(const TorchArchive& archive, const ZipEntry& entry) {
+  PickleBytes bytes;
+  if (entry.deflated) {
+    CKPTVERIFY_TRY(bytes.owned, zip_payload(archive.place, entry, kPickleBytesMax));
+  } else {
+    CKPTVERIFY_TRY(bytes.view, slice(archive.place.bytes, entry.payload_offset - archive.place.base,
+                                     entry.stored_size));
+  }
+  return bytes;
+}
+
+/// Whether the record is not what its checksum is of.
+bool is_damaged(const TorchArchive& archive, const ZipEntry& entry) {
+  if (entry.crc == 0) return false;
+  const auto payload = zip_payload(archive.place, entry, kPickleBytesMax);
+  return !payload || crc32(*payload) != entry.crc;
 }
 
 template <class T>
@@ -278,16 +302,18 @@ Result<PickleTree> read_archive_tree(TorchArchive& archive) {
                  .offset = archive.place.base,
                  .cause = Cause{CauseKind::kLayout}};
   }
-  CKPTVERIFY_TRY(const auto bytes, zip_payload(archive.place, *entry, kPickleBytesMax));
-  auto tree = read_pickle(bytes, entry->payload_offset);
+  CKPTVERIFY_TRY(auto decoded, pickle_bytes(archive, *entry));
+  const std::uint64_t size = entry->size;
+  auto tree = entry->deflated ? read_pickle(std::move(decoded.owned), entry->payload_offset)
+                              : read_pickle(decoded.view, entry->payload_offset);
   if (!tree) {
     // The checksum tells damage from a writer's mistake.
     Error error = std::move(tree).error();
-    if (entry->crc != 0 && crc32(bytes) != entry->crc) error.cause = Cause{CauseKind::kBitrot};
+    if (is_damaged(archive, *entry)) error.cause = Cause{CauseKind::kBitrot};
     error.message = entry->name + ": " + error.message;
     return error;
   }
-  if (const auto end = entry->payload_offset + bytes.size(); tree->end() != end) {
+  if (const auto end = entry->payload_offset + size; tree->end() != end) {
     archive.findings.push_back(strange(archive, Status::kFail, CauseKind::kLayout, tree->end(),
                                        entry->name + " has bytes after its pickle; found " +
                                            std::to_string(end - tree->end()) + ", expected 0"));
@@ -304,7 +330,7 @@ TorchContext archive_context(TorchArchive& archive) {
     const auto fault = [&](CauseKind cause, std::uint64_t offset, std::string message) {
       return Error{.message = std::move(message), .offset = offset, .cause = Cause{cause}};
     };
-    if (storage.view != nullptr) {
+    if (storage.view) {
       return fault(CauseKind::kTensorRep, storage.offset,
                    "a storage is a view of another, which archives do not have");
     }
@@ -323,7 +349,7 @@ TorchContext archive_context(TorchArchive& archive) {
                      std::to_string(entry.size) + " bytes, expected " +
                      std::to_string(storage.size));
   };
-  return {.find = find, .byte_order = archive.byte_order};
+  return {.find = find, .byte_order = archive.byte_order, .read_nested = archive.read_nested};
 }
 
 Result<void> read_archive_into(TorchArchive& archive, const PickleTree& tree,

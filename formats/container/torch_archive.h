@@ -35,6 +35,7 @@ struct TorchArchive {
   std::set<std::string> storages;  // names of the records that the objects refer to
   std::vector<Finding> findings;
   std::vector<std::string> uninterpreted;
+  ReadNested read_nested = {};  // files inside of the pickle; none: they are not interpreted
 };
 
 /// Errors: those of read_zip(), and no top folder (layout). Records that are damaged or strange

@@ -44,15 +44,15 @@ Error fault(const PickleNode& node, std::string message) {
 /// numpy.dtype('f8', False, True) with the state (3, '<', ...).
 Result<NumpyType> type_of(const PickleNode& node) {
   const PickleNode* code = argument(node, 0);
-  if (callee(node) != "numpy.dtype" || code == nullptr || code->string() == nullptr) {
+  if (callee(node) != "numpy.dtype" || code == nullptr || !code->string()) {
     return fault(node, "a NumPy array has no dtype that we know");
   }
-  NumpyType type{.code = *code->string(), .dtype = {}};
-  for (const PickleNode* state : node.states) {
-    if (state->items.size() < 2 || state->items[1]->string() == nullptr) {
+  NumpyType type{.code = std::string(*code->string()), .dtype = {}};
+  for (const PickleNode* state : node.states()) {
+    if (state->items().size() < 2 || !state->items()[1]->string()) {
       return fault(node, "a NumPy dtype has no byte order");
     }
-    if (*state->items[1]->string() == ">") type.byte_order = ByteOrder::kBig;
+    if (*state->items()[1]->string() == ">") type.byte_order = ByteOrder::kBig;
   }
   for (const TypeRow& row : kTypes) {
     if (row.code == type.code) type.dtype = row.dtype;
@@ -64,9 +64,9 @@ Result<Node> array_of(const PickleNode& node, const NumpyType& type, const Pickl
                       bool fortran, std::optional<std::vector<std::byte>> bytes) {
   if (!type.dtype || !bytes) return Node(Opaque{"numpy.ndarray of " + type.code});
   std::vector<std::uint64_t> shape;
-  for (const PickleNode* item : shape_node.items) {
-    const auto* size = item->integer();
-    if (size == nullptr || *size < 0) return fault(node, "a NumPy shape has no natural numbers");
+  for (const PickleNode* item : shape_node.items()) {
+    const auto size = item->integer();
+    if (!size || *size < 0) return fault(node, "a NumPy shape has no natural numbers");
     shape.push_back(static_cast<std::uint64_t>(*size));
   }
   CKPTVERIFY_TRY(const auto count, checked_product(shape));
@@ -122,11 +122,11 @@ std::uint64_t bits_of(Bytes little) {
 }  // namespace
 
 std::optional<std::vector<std::byte>> bytes_of(const PickleNode& node) {
-  if (const auto* bytes = std::get_if<ByteString>(&node.value)) return bytes->bytes;
+  if (const auto bytes = node.bytes()) return std::vector(bytes->begin(), bytes->end());
   const std::string name = callee(node);
   const PickleNode* first = argument(node, 0);
   if (name == "builtins.bytes" && first == nullptr) return std::vector<std::byte>();
-  if (name == "_codecs.encode" && first != nullptr && first->string() != nullptr) {
+  if (name == "_codecs.encode" && first != nullptr && first->string()) {
     auto bytes = latin1_of_utf8(*first->string());
     if (bytes) return *std::move(bytes);
   }
@@ -151,16 +151,16 @@ Result<Node> numpy_array(const PickleNode& node) {
     const PickleNode* order = argument(node, 3);
     if (order == nullptr) return fault(node, "a NumPy array has too few arguments");
     CKPTVERIFY_TRY(const auto type, type_of(*type_node));
-    const bool fortran = order->string() != nullptr && *order->string() == "F";
+    const bool fortran = order->string() == "F";
     return array_of(node, type, *shape, fortran, bytes_of(*bytes));
   }
   // The state: (version, shape, dtype, fortran, bytes or a list of objects).
-  if (node.states.size() != 1 || node.states[0]->items.size() != 5) {
+  if (node.states().size() != 1 || node.states()[0]->items().size() != 5) {
     return fault(node, "a NumPy array has no state");
   }
-  const auto& state = node.states[0]->items;
+  const auto state = node.states()[0]->items();
   CKPTVERIFY_TRY(const auto type, type_of(*state[2]));
-  const bool fortran = state[3]->boolean() != nullptr && *state[3]->boolean();
+  const bool fortran = state[3]->boolean().value_or(false);
   return array_of(node, type, *state[1], fortran, bytes_of(*state[4]));
 }
 

@@ -10,83 +10,94 @@ namespace ckptverify {
 
 Result<void> PickleMachine::remember(std::uint64_t index) {
   CKPTVERIFY_TRY(PickleNode * node, top());
-  if (memo_.size() >= kPickleMemoMax) return fault("pickle's memo is too large");
-  memo_[index] = node;
+  if (memo_count_ >= kPickleMemoMax) return fault("pickle's memo is too large");
+  if (index >= memo_.size() && index - memo_.size() < kPickleMemoGapMax) {
+    memo_.resize(index + 1, nullptr);
+  }
+  PickleNode*& place = index < memo_.size() ? memo_[index] : far_memo_[index];
+  if (place == nullptr) ++memo_count_;
+  place = node;
   return {};
 }
 
 Result<void> PickleMachine::recall(std::uint64_t index) {
-  const auto found = memo_.find(index);
-  if (found == memo_.end()) {
-    return fault("pickle recalls what it did not remember; found memo index " +
-                 std::to_string(index) + ", expected one of " + std::to_string(memo_.size()));
+  PickleNode* node = index < memo_.size() ? memo_[index] : nullptr;
+  if (const auto far = far_memo_.find(index); node == nullptr && far != far_memo_.end()) {
+    node = far->second;
   }
-  return push(found->second);
+  if (node == nullptr) {
+    return fault("pickle recalls what it did not remember; found memo index " +
+                 std::to_string(index) + ", expected one of " + std::to_string(memo_count_));
+  }
+  return push(node);
 }
 
-Result<void> PickleMachine::add_pairs(PickleNode& target, std::vector<PickleNode*> flat) {
+Result<void> PickleMachine::set_items(PickleNode& target, PickleItems flat) {
   if (flat.size() % 2 != 0) return fault("pickle has a key without a value");
   if (target.kind != PickleKind::kDict && target.kind != PickleKind::kCall &&
       target.kind != PickleKind::kObject) {
     return fault("pickle sets items of what is no mapping");
   }
-  for (std::size_t i = 0; i < flat.size(); i += 2) {
-    target.pairs.emplace_back(flat[i], flat[i + 1]);
+  if (target.pairs().size() + flat.size() > kPickleItemsMax) {
+    return fault("pickle's dictionary is too large");
   }
+  tree_.set_items(target, flat);
   return {};
 }
 
-Result<void> PickleMachine::add_items(PickleNode& target, const std::vector<PickleNode*>& items) {
-  const bool object = target.kind == PickleKind::kCall || target.kind == PickleKind::kObject;
-  if (!object && target.kind != PickleKind::kList && target.kind != PickleKind::kSet) {
+Result<void> PickleMachine::append(PickleNode& target, PickleItems items) {
+  if (target.kind != PickleKind::kCall && target.kind != PickleKind::kObject &&
+      target.kind != PickleKind::kList && target.kind != PickleKind::kSet) {
     return fault("pickle appends to what is no list");
   }
-  auto& place = object ? target.added : target.items;
-  place.insert(place.end(), items.begin(), items.end());
+  if (target.items().size() + target.added().size() + items.size() > kPickleItemsMax) {
+    return fault("pickle's list is too large");
+  }
+  tree_.append(target, items);
   return {};
 }
 
 Result<bool> PickleMachine::step_scalar(std::uint8_t opcode) {
   switch (opcode) {
     case 'N':
-      CKPTVERIFY_TRY_VOID(push_value(Null{}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add(PickleKind::kNone, at_)));
       return true;
     case 0x88:
-      CKPTVERIFY_TRY_VOID(push_value(true));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_bool(true, at_)));
       return true;
     case 0x89:
-      CKPTVERIFY_TRY_VOID(push_value(false));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_bool(false, at_)));
       return true;
     case 'J': {
       CKPTVERIFY_TRY(const auto value, reader_.i32());
-      CKPTVERIFY_TRY_VOID(push_value(std::int64_t{value}));
+      CKPTVERIFY_TRY_VOID(push_integer(value));
       return true;
     }
     case 'K': {
       CKPTVERIFY_TRY(const auto value, reader_.u8());
-      CKPTVERIFY_TRY_VOID(push_value(std::int64_t{value}));
+      CKPTVERIFY_TRY_VOID(push_integer(value));
       return true;
     }
     case 'M': {
       CKPTVERIFY_TRY(const auto value, reader_.u16());
-      CKPTVERIFY_TRY_VOID(push_value(std::int64_t{value}));
+      CKPTVERIFY_TRY_VOID(push_integer(value));
       return true;
     }
     case 0x8a: {  // LONG1
       CKPTVERIFY_TRY(const auto size, reader_.u8());
       CKPTVERIFY_TRY(const auto bytes, operand(size));
-      CKPTVERIFY_TRY_VOID(push_integer(bytes));
+      CKPTVERIFY_TRY_VOID(push_value(integer_of_bytes(bytes)));
       return true;
     }
     case 0x8b: {  // LONG4
       CKPTVERIFY_TRY(const auto size, reader_.u32());
       CKPTVERIFY_TRY(const auto bytes, operand(size));
-      CKPTVERIFY_TRY_VOID(push_integer(bytes));
+      CKPTVERIFY_TRY_VOID(push_value(integer_of_bytes(bytes)));
       return true;
     }
     case 'G': {
       CKPTVERIFY_TRY(const auto value, reader_.f64_big_endian());
-      CKPTVERIFY_TRY_VOID(push_value(value));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_float(value, at_)));
       return true;
     }
     default:
@@ -124,63 +135,77 @@ Result<bool> PickleMachine::step_bytes(std::uint8_t opcode) {
   }
   CKPTVERIFY_TRY(const auto bytes, operand(size));
   // Python 2's strings are text where they can be.
-  if ((opcode == 'U' || opcode == 'T') && is_utf8(as_text(bytes), Surrogates::kRefused)) {
-    CKPTVERIFY_TRY_VOID(push_value(std::string(as_text(bytes))));
-    return true;
-  }
-  CKPTVERIFY_TRY_VOID(
-      push_bytes(opcode == 0x96 ? PickleKind::kByteArray : PickleKind::kScalar, bytes));
+  const bool text =
+      (opcode == 'U' || opcode == 'T') && is_utf8(as_text(bytes), Surrogates::kRefused);
+  const PickleKind kind = text             ? PickleKind::kString
+                          : opcode == 0x96 ? PickleKind::kByteArray
+                                           : PickleKind::kBytes;
+  CKPTVERIFY_TRY_VOID(push_node(tree_.add_text(kind, bytes, at_)));
   return true;
 }
 
 Result<bool> PickleMachine::step_container(std::uint8_t opcode) {
   switch (opcode) {
     case ']':
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kList}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kList, {}, at_)));
       return true;
     case ')':
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kTuple}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kTuple, {}, at_)));
       return true;
     case '}':
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kDict}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_dict({}, at_)));
       return true;
     case 0x8f:
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kSet}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kSet, {}, at_)));
       return true;
     case 0x85:
     case 0x86:
-    case 0x87:
-      CKPTVERIFY_TRY_VOID(push_tuple(opcode - 0x84U));
+    case 0x87: {
+      CKPTVERIFY_TRY(const auto items, last(opcode - 0x84U));
+      CKPTVERIFY_TRY_VOID(push_sequence(PickleKind::kTuple, items));
       return true;
+    }
+    default:
+      return step_filled(opcode);
+  }
+}
+
+/// What takes everything down to a mark.
+Result<bool> PickleMachine::step_filled(std::uint8_t opcode) {
+  switch (opcode) {
     case 't':
     case 'l':
     case 0x91: {
-      CKPTVERIFY_TRY(auto items, pop_mark());
+      CKPTVERIFY_TRY(const auto items, last_to_mark());
+      marks_.pop_back();
       const PickleKind kind = opcode == 't'   ? PickleKind::kTuple
                               : opcode == 'l' ? PickleKind::kList
                                               : PickleKind::kFrozenSet;
-      CKPTVERIFY_TRY_VOID(push_new({.kind = kind, .items = std::move(items)}));
+      CKPTVERIFY_TRY_VOID(push_sequence(kind, items));
       return true;
     }
     case 'd': {
-      CKPTVERIFY_TRY(auto flat, pop_mark());
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kDict}));
-      CKPTVERIFY_TRY_VOID(add_pairs(*stack_.back(), std::move(flat)));
+      CKPTVERIFY_TRY(const auto flat, last_to_mark());
+      PickleNode& dict = tree_.add_dict({}, at_);
+      CKPTVERIFY_TRY_VOID(set_items(dict, flat));
+      drop_to_mark(flat);
+      CKPTVERIFY_TRY_VOID(push_node(dict));
       return true;
     }
     case 'a':
     case 'e':
-    case 0x90: {
-      CKPTVERIFY_TRY(auto items, opcode == 'a' ? pop_many(1) : pop_mark());
-      CKPTVERIFY_TRY(PickleNode * target, top());
-      CKPTVERIFY_TRY_VOID(add_items(*target, items));
-      return true;
-    }
     case 's':
-    case 'u': {
-      CKPTVERIFY_TRY(auto flat, opcode == 's' ? pop_many(2) : pop_mark());
-      CKPTVERIFY_TRY(PickleNode * target, top());
-      CKPTVERIFY_TRY_VOID(add_pairs(*target, std::move(flat)));
+    case 'u':
+    case 0x90: {
+      const bool marked = opcode != 'a' && opcode != 's';
+      CKPTVERIFY_TRY(const auto items, marked ? last_to_mark() : last(opcode == 'a' ? 1 : 2));
+      if (marked) marks_.pop_back();
+      const std::size_t below = stack_.size() - items.size();
+      if (below <= floor()) return fault("pickle adds to an empty stack");
+      PickleNode& target = *stack_[below - 1];
+      const bool pairs = opcode == 's' || opcode == 'u';
+      CKPTVERIFY_TRY_VOID(pairs ? set_items(target, items) : append(target, items));
+      drop(items);
       return true;
     }
     default:
@@ -228,6 +253,13 @@ Result<PickleTree> PickleMachine::run() {
 
 Result<PickleTree> read_pickle(Bytes bytes, std::uint64_t base) {
   return PickleMachine(bytes, base).run();
+}
+
+Result<PickleTree> read_pickle(std::vector<std::byte> bytes, std::uint64_t base) {
+  // A vector's bytes stay where they are when it is moved.
+  CKPTVERIFY_TRY(auto tree, read_pickle(Bytes(bytes), base));
+  tree.keep(std::move(bytes));
+  return tree;
 }
 
 }  // namespace ckptverify

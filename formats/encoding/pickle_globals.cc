@@ -103,22 +103,29 @@ Finding dangerous(const std::string& name, std::uint64_t offset) {
 }  // namespace
 
 std::string qualified_name(const PickleNode& node) {
+  if (node.kind == PickleKind::kPersistent) {
+    // ('module', class, source file, source): the class.
+    const PickleItems id = node.items()[0]->items();
+    const bool type =
+        id.size() >= 2 && id[0]->string() == "module" && id[1]->kind == PickleKind::kGlobal;
+    return type ? qualified_name(*id[1]) : std::string();
+  }
   if (node.kind != PickleKind::kGlobal) return {};
-  const std::string name =
-      node.module == "__builtin__" && node.name == "xrange" ? "range" : node.name;
-  return usual_module(node.module) + "." + name;
+  const std::string_view name =
+      node.is_global("__builtin__", "xrange") ? std::string_view("range") : node.name();
+  return usual_module(node.module()) + "." + std::string(name);
 }
 
 std::string callee(const PickleNode& node) {
   if (node.kind != PickleKind::kCall && node.kind != PickleKind::kObject) return {};
-  return qualified_name(*node.items[0]);
+  return qualified_name(*node.items()[0]);
 }
 
 const PickleNode* argument(const PickleNode& node, std::size_t index) {
   if (node.kind != PickleKind::kCall && node.kind != PickleKind::kObject) return nullptr;
-  const PickleNode& arguments = *node.items[1];
-  if (arguments.kind != PickleKind::kTuple || index >= arguments.items.size()) return nullptr;
-  return arguments.items[index];
+  const PickleNode& arguments = *node.items()[1];
+  if (arguments.kind != PickleKind::kTuple || index >= arguments.items().size()) return nullptr;
+  return arguments.items()[index];
 }
 
 bool is_dangerous(std::string_view name) {

@@ -15,13 +15,18 @@
 namespace ckptverify {
 
 inline constexpr unsigned kPickleProtocolMax = 5;
-// A node is about 250 bytes: 2 GB. The metadata of a thousand ranks has some hundred thousand.
-inline constexpr std::size_t kPickleNodesMax = 8'000'000;
+// A node is 24 bytes, and as much again for its place in another: 3 GB, the metadata of a run with
+// some million chunks.
+inline constexpr std::size_t kPickleNodesMax = 64'000'000;
 // One string or bytes operand; the largest seen are RNG states of a few KiB, and NumPy arrays.
 inline constexpr std::uint64_t kPickleOperandMax = 1ULL << 31;
-// Each is at least one byte of the pickle; more than nodes makes no sense.
+// Each is at least one byte of the pickle; more than nodes makes no sense. The same for one list.
 inline constexpr std::size_t kPickleMemoMax = kPickleNodesMax;
 inline constexpr std::size_t kPickleStackMax = kPickleNodesMax;
+inline constexpr std::size_t kPickleItemsMax = 1ULL << 31;
+// Writers number their memo from 0 on, with gaps where other objects took a number: a number within
+// this of the largest has a place in the table.
+inline constexpr std::size_t kPickleMemoGapMax = 1024;
 
 class PickleMachine {
  public:
@@ -34,6 +39,7 @@ class PickleMachine {
   Result<bool> step_text(std::uint8_t opcode);
   Result<bool> step_bytes(std::uint8_t opcode);
   Result<bool> step_container(std::uint8_t opcode);
+  Result<bool> step_filled(std::uint8_t opcode);
   Result<bool> step_object(std::uint8_t opcode);
   Result<bool> step_memo(std::uint8_t opcode);
 
@@ -45,21 +51,19 @@ class PickleMachine {
     stack_.push_back(node);
     return {};
   }
-  Result<void> push_new(PickleNode node) {
-    if (tree_.nodes_.size() >= kPickleNodesMax) {
-      return Error{.kind = ErrorKind::kUnsupported,
-                   .message = "pickle makes too many objects; expected at most " +
-                              std::to_string(kPickleNodesMax),
-                   .offset = at_};
-    }
-    node.offset = at_;
-    return push(&tree_.add(std::move(node)));
+  Result<void> room() const {
+    if (tree_.nodes_.size() < kPickleNodesMax) return {};
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "pickle makes too many objects; expected at most " +
+                            std::to_string(kPickleNodesMax),
+                 .offset = at_};
   }
-  Result<void> push_value(Value value) { return push_new({.value = std::move(value)}); }
-  Result<void> push_bytes(PickleKind kind, Bytes bytes) {
-    return push_new(
-        {.kind = kind, .value = ByteString{std::vector<std::byte>(bytes.begin(), bytes.end())}});
+  Result<void> push_node(PickleNode& node) {
+    CKPTVERIFY_TRY_VOID(room());
+    return push(&node);
   }
+  Result<void> push_integer(std::int64_t value) { return push_node(tree_.add_integer(value, at_)); }
+  Result<void> push_value(Value value) { return push_node(tree_.add_value(std::move(value), at_)); }
   Result<PickleNode*> pop() {
     if (stack_.size() <= floor()) return fault("pickle takes from an empty stack");
     PickleNode* node = stack_.back();
@@ -70,17 +74,19 @@ class PickleMachine {
     if (stack_.size() <= floor()) return fault("pickle looks at an empty stack");
     return stack_.back();
   }
-  Result<std::vector<PickleNode*>> pop_many(std::size_t count) {
+  /// The uppermost of the stack, which stay on it until they are dropped.
+  Result<PickleItems> last(std::size_t count) const {
     if (stack_.size() - floor() < count) return fault("pickle takes from an empty stack");
-    std::vector<PickleNode*> nodes(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
-    stack_.resize(stack_.size() - count);
-    return nodes;
+    return PickleItems(stack_).last(count);
   }
-  Result<std::vector<PickleNode*>> pop_mark() {
+  Result<PickleItems> last_to_mark() const {
     if (marks_.empty()) return fault("pickle has no mark to go back to");
-    auto nodes = pop_many(stack_.size() - marks_.back());
+    return PickleItems(stack_).subspan(marks_.back());
+  }
+  void drop(PickleItems items) { stack_.resize(stack_.size() - items.size()); }
+  void drop_to_mark(PickleItems items) {
+    drop(items);
     marks_.pop_back();
-    return nodes;
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
@@ -91,22 +97,27 @@ class PickleMachine {
     }
     return reader_.take(size);
   }
-  Result<void> push_tuple(std::size_t count) {
-    CKPTVERIFY_TRY(auto items, pop_many(count));
-    return push_new({.kind = PickleKind::kTuple, .items = std::move(items)});
+  /// A tuple, list, set, call or object of the uppermost of the stack.
+  Result<void> push_sequence(PickleKind kind, PickleItems items) {
+    PickleNode& node = tree_.add_sequence(kind, items, at_);
+    drop(items);
+    return push_node(node);
+  }
+  Result<void> push_object(PickleKind kind, PickleItems items) {
+    PickleNode& node = tree_.add_object(kind, items, at_);
+    drop(items);
+    return push_node(node);
   }
   Result<void> push_text(std::uint64_t size) {
     CKPTVERIFY_TRY(const auto text, operand(size));
     if (!is_utf8(as_text(text), Surrogates::kAllowed)) return fault("pickle string is not UTF-8");
-    return push_value(std::string(as_text(text)));
+    return push_node(tree_.add_text(PickleKind::kString, text, at_));
   }
-  Result<void> push_integer(Bytes bytes) { return push_value(integer_of_bytes(bytes)); }
-  Result<void> push_global(std::string_view module, std::string_view name) {
-    return push_new(
-        {.kind = PickleKind::kGlobal, .module = std::string(module), .name = std::string(name)});
+  Result<void> push_kept(PickleKind kind, std::string_view text) {
+    return push_node(tree_.add_text(kind, as_bytes(tree_.keep(text)), at_));
   }
-  Result<void> add_pairs(PickleNode& target, std::vector<PickleNode*> flat);
-  Result<void> add_items(PickleNode& target, const std::vector<PickleNode*>& items);
+  Result<void> set_items(PickleNode& target, PickleItems flat);
+  Result<void> append(PickleNode& target, PickleItems items);
   Result<void> remember(std::uint64_t index);
   Result<void> recall(std::uint64_t index);
 
@@ -114,7 +125,9 @@ class PickleMachine {
   PickleTree tree_;
   std::vector<PickleNode*> stack_;
   std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint64_t, PickleNode*> memo_;
+  std::vector<PickleNode*> memo_;  // null where nothing is remembered
+  std::unordered_map<std::uint64_t, PickleNode*> far_memo_;
+  std::size_t memo_count_ = 0;
   std::uint64_t at_ = 0;  // the opcode being read
 };
 

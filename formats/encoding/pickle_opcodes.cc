@@ -14,12 +14,12 @@ Result<bool> PickleMachine::step_text(std::uint8_t opcode) {
   switch (opcode) {
     case 'F': {
       CKPTVERIFY_TRY(const auto value, float_of_text(line));
-      CKPTVERIFY_TRY_VOID(push_value(value));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_float(value, at_)));
       return true;
     }
     case 'I': {
       if (line == "00" || line == "01") {
-        CKPTVERIFY_TRY_VOID(push_value(line == "01"));
+        CKPTVERIFY_TRY_VOID(push_node(tree_.add_bool(line == "01", at_)));
         return true;
       }
       [[fallthrough]];
@@ -31,22 +31,19 @@ Result<bool> PickleMachine::step_text(std::uint8_t opcode) {
       return true;
     }
     case 'S': {
-      CKPTVERIFY_TRY(auto text, unquoted(line));
-      if (is_utf8(text, Surrogates::kAllowed)) {
-        CKPTVERIFY_TRY_VOID(push_value(std::move(text)));
-      } else {
-        CKPTVERIFY_TRY_VOID(push_bytes(PickleKind::kScalar, as_bytes(text)));
-      }
+      CKPTVERIFY_TRY(const auto text, unquoted(line));
+      const bool plain = is_utf8(text, Surrogates::kAllowed);
+      CKPTVERIFY_TRY_VOID(push_kept(plain ? PickleKind::kString : PickleKind::kBytes, text));
       return true;
     }
     case 'V': {
-      CKPTVERIFY_TRY(auto text, unescaped_unicode(line));
-      CKPTVERIFY_TRY_VOID(push_value(std::move(text)));
+      CKPTVERIFY_TRY(const auto text, unescaped_unicode(line));
+      CKPTVERIFY_TRY_VOID(push_kept(PickleKind::kString, text));
       return true;
     }
     case 'P': {
-      PickleNode& id = tree_.add({.offset = at_, .value = std::string(line)});
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kPersistent, .items = {&id}}));
+      PickleNode& id = tree_.add_text(PickleKind::kString, as_bytes(line), at_);
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_persistent(id, at_)));
       return true;
     }
     case 'g':
@@ -64,17 +61,14 @@ Result<bool> PickleMachine::step_text(std::uint8_t opcode) {
   }
   CKPTVERIFY_TRY(const auto name, reader_.line());
   if (opcode == 'c') {
-    CKPTVERIFY_TRY_VOID(push_global(line, name));
+    CKPTVERIFY_TRY_VOID(push_node(tree_.add_global(line, name, at_)));
     return true;
   }
-  CKPTVERIFY_TRY(auto arguments, pop_mark());
-  PickleNode& type = tree_.add({.kind = PickleKind::kGlobal,
-                                .offset = at_,
-                                .module = std::string(line),
-                                .name = std::string(name)});
-  PickleNode& tuple =
-      tree_.add({.kind = PickleKind::kTuple, .offset = at_, .items = std::move(arguments)});
-  CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kObject, .items = {&type, &tuple}}));
+  CKPTVERIFY_TRY(const auto arguments, last_to_mark());  // INST
+  PickleNode* parts[] = {&tree_.add_global(line, name, at_),
+                         &tree_.add_sequence(PickleKind::kTuple, arguments, at_)};
+  drop_to_mark(arguments);
+  CKPTVERIFY_TRY_VOID(push_node(tree_.add_object(PickleKind::kObject, parts, at_)));
   return true;
 }
 
@@ -83,50 +77,55 @@ Result<bool> PickleMachine::step_object(std::uint8_t opcode) {
     case 'R':
     case 0x81:    // NEWOBJ
     case 0x92: {  // NEWOBJ_EX
-      CKPTVERIFY_TRY(auto items, pop_many(opcode == 0x92 ? 3 : 2));
-      CKPTVERIFY_TRY_VOID(push_new({.kind = opcode == 'R' ? PickleKind::kCall : PickleKind::kObject,
-                                    .items = std::move(items)}));
+      CKPTVERIFY_TRY(const auto items, last(opcode == 0x92 ? 3 : 2));
+      CKPTVERIFY_TRY_VOID(
+          push_object(opcode == 'R' ? PickleKind::kCall : PickleKind::kObject, items));
       return true;
     }
     case 'o': {
-      CKPTVERIFY_TRY(auto items, pop_mark());
+      CKPTVERIFY_TRY(const auto items, last_to_mark());
       if (items.empty()) return fault("pickle makes an object without a class");
-      PickleNode& arguments = tree_.add({.kind = PickleKind::kTuple, .offset = at_});
-      arguments.items.assign(items.begin() + 1, items.end());
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kObject, .items = {items[0], &arguments}}));
+      PickleNode* parts[] = {items[0],
+                             &tree_.add_sequence(PickleKind::kTuple, items.subspan(1), at_)};
+      drop_to_mark(items);
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_object(PickleKind::kObject, parts, at_)));
       return true;
     }
     case 'b': {
       CKPTVERIFY_TRY(PickleNode * state, pop());
       CKPTVERIFY_TRY(PickleNode * target, top());
-      target->states.push_back(state);
+      if (target->kind != PickleKind::kCall && target->kind != PickleKind::kObject) {
+        return fault("pickle sets the state of what has none");
+      }
+      tree_.add_state(*target, *state);
       return true;
     }
     case 'Q': {
-      CKPTVERIFY_TRY(auto items, pop_many(1));
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kPersistent, .items = std::move(items)}));
+      CKPTVERIFY_TRY(PickleNode * id, pop());
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_persistent(*id, at_)));
       return true;
     }
     case 0x93: {  // STACK_GLOBAL
-      CKPTVERIFY_TRY(const auto names, pop_many(2));
-      const auto* module = names[0]->string();
-      const auto* name = names[1]->string();
-      if (module == nullptr || name == nullptr) {
+      CKPTVERIFY_TRY(const auto names, last(2));
+      const auto module = names[0]->string();
+      const auto name = names[1]->string();
+      if (!module || !name) {
         return fault("pickle names a class by what is no string", CauseKind::kPickleDep);
       }
-      CKPTVERIFY_TRY_VOID(push_global(*module, *name));
+      drop(names);
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_global(*module, *name, at_)));
       return true;
     }
     case 0x82:
     case 0x83:
     case 0x84: {  // EXT1, EXT2, EXT4: a number that only the writer's registry resolves
       CKPTVERIFY_TRY(const auto code, operand(1U << (opcode - 0x82U)));
-      CKPTVERIFY_TRY_VOID(
-          push_global("copyreg", "extension " + value_text(integer_of_bytes(code))));
+      const auto name = tree_.keep("extension " + value_text(integer_of_bytes(code)));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add_global("copyreg", name, at_)));
       return true;
     }
     case 0x97:
-      CKPTVERIFY_TRY_VOID(push_new({.kind = PickleKind::kBuffer}));
+      CKPTVERIFY_TRY_VOID(push_node(tree_.add(PickleKind::kBuffer, at_)));
       return true;
     case 0x98: {
       CKPTVERIFY_TRY([[maybe_unused]] const auto* node, top());
@@ -152,7 +151,7 @@ Result<bool> PickleMachine::step_memo(std::uint8_t opcode) {
       return true;
     }
     case 0x94:
-      CKPTVERIFY_TRY_VOID(remember(memo_.size()));
+      CKPTVERIFY_TRY_VOID(remember(memo_count_));
       return true;
     case '(': {
       if (marks_.size() >= kPickleStackMax) return fault("pickle's stack is too high");
@@ -169,7 +168,8 @@ Result<bool> PickleMachine::step_memo(std::uint8_t opcode) {
       return true;
     }
     case '1': {
-      CKPTVERIFY_TRY([[maybe_unused]] const auto nodes, pop_mark());
+      CKPTVERIFY_TRY(const auto nodes, last_to_mark());
+      drop_to_mark(nodes);
       return true;
     }
     case '2': {

@@ -10,9 +10,9 @@ namespace ckptverify {
 namespace {
 
 const PickleNode* attribute(const PickleNode& node, std::string_view name) {
-  for (const PickleNode* dict : attribute_dicts(node)) {
-    for (const auto& [key, value] : dict->pairs) {
-      if (key->string() != nullptr && *key->string() == name) return value;
+  for (const PickleNode* dict : attribute_dicts(node.states())) {
+    for (const auto& [key, value] : dict->pairs()) {
+      if (key->string() == name) return value;
     }
   }
   return nullptr;
@@ -25,14 +25,14 @@ std::string joined(const std::string& path, std::string_view key) {
 }
 
 std::string key_text(const PickleNode& key, unsigned depth) {
-  if (const auto* text = key.string()) return *text;
+  if (const auto text = key.string()) return std::string(*text);
   if (key.is_none()) return "None";
-  if (const auto* truth = key.boolean()) return *truth ? "True" : "False";
-  if (key.kind == PickleKind::kScalar) return value_text(key.value);
+  if (const auto truth = key.boolean()) return *truth ? "True" : "False";
+  if (key.is_scalar()) return value_text(key.value());
   if (key.kind == PickleKind::kTuple && depth < 4) {
     std::string text = "(";
-    for (std::size_t i = 0; i < key.items.size(); ++i) {
-      text += (i == 0 ? "" : ", ") + key_text(*key.items[i], depth + 1);
+    for (std::size_t i = 0; i < key.items().size(); ++i) {
+      text += (i == 0 ? "" : ", ") + key_text(*key.items()[i], depth + 1);
     }
     return text + ")";
   }
@@ -41,12 +41,12 @@ std::string key_text(const PickleNode& key, unsigned depth) {
   return "<" + name + ">";
 }
 
-std::vector<const PickleNode*> attribute_dicts(const PickleNode& node) {
+std::vector<const PickleNode*> attribute_dicts(PickleItems states) {
   std::vector<const PickleNode*> dicts;
-  for (const PickleNode* state : node.states) {
+  for (const PickleNode* state : states) {
     if (state->kind == PickleKind::kDict) dicts.push_back(state);
-    if (state->kind != PickleKind::kTuple || state->items.size() != 2) continue;
-    for (const PickleNode* part : state->items) {
+    if (state->kind != PickleKind::kTuple || state->items().size() != 2) continue;
+    for (const PickleNode* part : state->items()) {
       if (part->kind == PickleKind::kDict) dicts.push_back(part);
     }
   }

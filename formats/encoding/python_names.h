@@ -15,7 +15,7 @@ std::string joined(const std::string& path, std::string_view key);
 std::string key_text(const PickleNode& key, unsigned depth = 0);
 
 /// The attributes that BUILD sets: a dictionary, or a pair of one and the slots'.
-std::vector<const PickleNode*> attribute_dicts(const PickleNode& node);
+std::vector<const PickleNode*> attribute_dicts(PickleItems states);
 
 /// A pickled nn.Module, of whatever class.
 bool is_module(const PickleNode& node);

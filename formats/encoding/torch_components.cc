@@ -21,14 +21,14 @@ bool holds_tensor(const Entry& entry) {
 std::set<std::string> keys_of(const PickleNode& root) {
   std::set<std::string> keys;
   const auto add = [&](const PickleNode& dict) {
-    for (const auto& [key, value] : dict.pairs) {
-      if (key->string() != nullptr) keys.insert(*key->string());
+    for (const auto& [key, value] : dict.pairs()) {
+      if (const auto text = key->string()) keys.insert(std::string(*text));
     }
   };
   add(root);
-  const bool mapping = root.kind == PickleKind::kDict || !root.pairs.empty();
+  const bool mapping = root.kind == PickleKind::kDict || !root.pairs().empty();
   if (!mapping) {
-    for (const PickleNode* state : root.states) add(*state);
+    for (const PickleNode* state : root.states()) add(*state);
   }
   return keys;
 }

@@ -17,13 +17,13 @@ using testing::pickle_string;
 using testing::pickled;
 
 Result<PickleTree> read(const std::string& text) {
-  return read_pickle(as_bytes(text));
+  return read_pickle(testing::byte_vector(text));
 }
 
 Value value_in(const std::string& text) {
   const auto tree = read(text);
   EXPECT_TRUE(tree) << tree.error().text();
-  return tree ? tree->root().value : Value();
+  return tree ? tree->root().value() : Value();
 }
 
 void expect_error(const std::string& text, CauseKind cause, std::uint64_t offset) {
@@ -72,9 +72,9 @@ TEST(Pickle, KeepsCallsClassesAndStatesAsNames) {
   const PickleNode& root = tree->root();
   EXPECT_EQ(root.kind, PickleKind::kObject);
   EXPECT_EQ(callee(root), "__main__.Thing");
-  ASSERT_EQ(root.states.size(), 1U);
-  ASSERT_EQ(root.states[0]->pairs.size(), 1U);
-  EXPECT_EQ(*root.states[0]->pairs[0].first->string(), "a");
+  ASSERT_EQ(root.states().size(), 1U);
+  ASSERT_EQ(root.states()[0]->pairs().size(), 1U);
+  EXPECT_EQ(*root.states()[0]->pairs()[0].first->string(), "a");
 }
 
 TEST(Pickle, SaysWhereItEnds) {
@@ -86,8 +86,8 @@ TEST(Pickle, SaysWhereItEnds) {
 TEST(Pickle, SharesAndClosesCycles) {
   const auto tree = read("\x80\x02]q\0h\0a."s);
   ASSERT_TRUE(tree) << tree.error().text();
-  ASSERT_EQ(tree->root().items.size(), 1U);
-  EXPECT_EQ(tree->root().items[0], &tree->root());
+  ASSERT_EQ(tree->root().items().size(), 1U);
+  EXPECT_EQ(tree->root().items()[0], &tree->root());
 }
 
 TEST(Pickle, NumbersMemoizeBySizeOfMemo) {
@@ -96,7 +96,7 @@ TEST(Pickle, NumbersMemoizeBySizeOfMemo) {
       "a\x94\x8c\x01"
       "b\x94h\0\x87."s);
   ASSERT_TRUE(tree) << tree.error().text();
-  EXPECT_EQ(*tree->root().items[2]->string(), "a");
+  EXPECT_EQ(*tree->root().items()[2]->string(), "a");
 }
 
 TEST(Pickle, RefusesWhatDoesNotFitTheMachine) {
@@ -112,6 +112,37 @@ TEST(Pickle, RefusesWhatDoesNotFitTheMachine) {
   expect_error("\x80\x02K\1Na.", CauseKind::kBitrot, 5);      // appends to a number
   expect_error("X\1\0\0\0\xff."s, CauseKind::kBitrot, 0);     // no UTF-8
   expect_error("\x80\x04NN\x93.", CauseKind::kPickleDep, 4);  // a class named by no string
+  expect_error("\x80\x02]}b.", CauseKind::kBitrot, 4);        // a list has no state
+}
+
+TEST(Pickle, KeepsANodeSmall) {
+  EXPECT_EQ(sizeof(PickleNode), 24U);
+}
+
+TEST(Pickle, GrowsListsDictionariesAndStatesByAnyNumber) {
+  std::string body = "]";
+  for (int i = 0; i < 5; ++i) body += "(NNNe";
+  const auto list = read("\x80\x02" + body + ".");
+  ASSERT_TRUE(list) << list.error().text();
+  EXPECT_EQ(list->root().items().size(), 15U);
+  const auto object = read(
+      "\x80\x02"
+      "cm\nC\n)\x81}b}bNb(K\1K\2K\3K\4uK\5K\6sK\7a.");
+  ASSERT_TRUE(object) << object.error().text();
+  EXPECT_EQ(object->root().states().size(), 3U);
+  EXPECT_TRUE(object->root().states()[2]->is_none());
+  ASSERT_EQ(object->root().pairs().size(), 3U);
+  EXPECT_EQ(object->root().pairs()[2].second->integer(), 6);
+  ASSERT_EQ(object->root().added().size(), 1U);
+  EXPECT_EQ(object->root().added()[0]->integer(), 7);
+}
+
+TEST(Pickle, RemembersUnderAnyNumber) {
+  const auto tree = read("\x80\x02(K\1r\xff\xff\xff\x7fK\2q\1j\xff\xff\xff\x7fh\1t.");
+  ASSERT_TRUE(tree) << tree.error().text();
+  ASSERT_EQ(tree->root().items().size(), 4U);
+  EXPECT_EQ(tree->root().items()[2]->integer(), 1);
+  EXPECT_EQ(tree->root().items()[3]->integer(), 2);
 }
 
 TEST(Pickle, CallsAnEndBeforeStopACut) {

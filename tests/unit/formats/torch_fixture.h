@@ -151,6 +151,7 @@ inline void expect_oracle(const Checkpoint& checkpoint, const std::string& oracl
   const auto oracle = Json::parse(torch_fixture_text(oracle_name));
   ASSERT_TRUE(oracle) << oracle.error().text();
   std::set<std::string> expected_paths;
+  std::set<std::string> objects;
   for (const auto& [name, expected] : *oracle->find("tensors")->object()) {
     const std::string path = path_of_oracle(name);
     expected_paths.insert(path);
@@ -172,6 +173,7 @@ inline void expect_oracle(const Checkpoint& checkpoint, const std::string& oracl
     const std::string path = path_of_oracle(name);
     if (expected.string() != nullptr && expected.string()->starts_with('<')) {
       expected_paths.insert(path);  // an object: a test of its own says what becomes of it
+      objects.insert(path + ".");
       continue;
     }
     const Entry* entry = find_entry(checkpoint, path);
@@ -182,7 +184,42 @@ inline void expect_oracle(const Checkpoint& checkpoint, const std::string& oracl
   }
   for (const Entry& entry : checkpoint.entries) {
     if (!std::holds_alternative<Tensor>(entry.node)) continue;
+    if (std::any_of(objects.begin(), objects.end(),
+                    [&](const std::string& root) { return entry.path.starts_with(root); })) {
+      continue;
+    }
     EXPECT_TRUE(expected_paths.contains(entry.path)) << entry.path << " is not in the oracle";
+  }
+}
+
+/// The plain tensors that composite ones are made of, by shape and SHA-256.
+inline void expect_parts(const Checkpoint& checkpoint, const std::string& oracle_name) {
+  const auto oracle = Json::parse(torch_fixture_text(oracle_name));
+  ASSERT_TRUE(oracle) << oracle.error().text();
+  if (oracle->find("parts") == nullptr) return;
+  for (const auto& [name, expected_parts] : *oracle->find("parts")->object()) {
+    if (expected_parts.object()->empty()) continue;
+    const Entry* entry = find_entry(checkpoint, path_of_oracle(name));
+    ASSERT_NE(entry, nullptr) << name;
+    const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&entry->node);
+    ASSERT_NE(composite, nullptr) << name;
+    for (const auto& [part_name, expected] : *expected_parts.object()) {
+      SCOPED_TRACE(name + ": " + part_name);
+      const auto& parts = (*composite)->parts;
+      const auto part = std::find_if(parts.begin(), parts.end(),
+                                     [&](const auto& other) { return other.first == part_name; });
+      ASSERT_NE(part, parts.end());
+      const auto* tensor = std::get_if<Tensor>(&part->second);
+      ASSERT_NE(tensor, nullptr);
+      std::vector<std::uint64_t> shape;
+      for (const Json& size : *expected.find("shape")->array()) {
+        shape.push_back(*size.unsigned_integer());
+      }
+      EXPECT_EQ(tensor->shape, shape);
+      const auto bytes = logical_bytes(checkpoint, *tensor);
+      ASSERT_TRUE(bytes) << bytes.error().text();
+      EXPECT_EQ(sha256_hex(bytes->view()), *expected.find("sha256")->string());
+    }
   }
 }
 

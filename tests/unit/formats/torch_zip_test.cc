@@ -320,6 +320,18 @@ TEST(TorchZip, StopsAtObjectsThatContainThemselves) {
   ASSERT_TRUE(checkpoint) << checkpoint.error().text();
   EXPECT_EQ(std::get<Opaque>(entry_at(*checkpoint, "0").node).type,
             "reference to an enclosing object");
+  EXPECT_EQ(checkpoint->uninterpreted.size(), 1U);  // it has no end and no paths
+}
+
+TEST(TorchZip, TakesABackReferenceOfAnObjectForWhatItIs) {
+  const auto checkpoint =
+      read(small_zip({{"a/data.pkl", pickled("cm\nC\n)\x81q\1}" + pickle_string("up") + "h\1sb")},
+                      {"a/version", "3\n"}})
+               .bytes);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(std::get<Opaque>(entry_at(*checkpoint, "up").node).type,
+            "reference to an enclosing object");
+  EXPECT_TRUE(checkpoint->uninterpreted.empty());
 }
 
 TEST(TorchZip, RefusesAPickleThatUnfoldsWithoutEnd) {

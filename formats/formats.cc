@@ -10,9 +10,11 @@
 #include "formats/hf_trainer.h"
 #include "formats/libtorch_archive.h"
 #include "formats/lightning.h"
+#include "formats/pickle_file.h"
 #include "formats/rank_files.h"
 #include "formats/safetensors.h"
 #include "formats/sharded.h"
+#include "formats/torch_legacy.h"
 #include "formats/torch_zip.h"
 
 namespace ckptverify {
@@ -65,6 +67,12 @@ constexpr std::array kRows = {
            .checksums = "CRC-32 of every record, unless it was switched off",
            .sniff = sniff_torch_zip,
            .read = read_torch_zip},
+    Format{.name = "torch-legacy",
+           .title = "torch.save, the stream of before 1.6",
+           .files = "one file: five pickles, then the bytes of each storage",
+           .checksums = "none",
+           .sniff = sniff_torch_legacy,
+           .read = read_torch_legacy},
     Format{.name = "safetensors",
            .title = "safetensors",
            .files = "one file: a JSON header and one buffer",
@@ -85,6 +93,12 @@ constexpr std::array kRows = {
            .checksums = "those of its files",
            .sniff = sniff_rank_files,
            .read = read_rank_files},
+    Format{.name = "pickle",
+           .title = "plain pickle",
+           .files = "one file that is one pickle, of any protocol",
+           .checksums = "none",
+           .sniff = sniff_pickle_file,
+           .read = read_pickle_file},
 };
 
 } // namespace

@@ -5,6 +5,8 @@
 #include <array>
 
 #include "formats/accelerate.h"
+#include "formats/dcp.h"
+#include "formats/dcp_safetensors.h"
 #include "formats/hdf5.h"
 #include "formats/hf_model.h"
 #include "formats/hf_trainer.h"
@@ -48,6 +50,18 @@ constexpr std::array kRows = {
            .checksums = "those of its torch.save files",
            .sniff = sniff_lightning,
            .read = read_lightning},
+    Format{.name = "dcp",
+           .title = "PyTorch distributed checkpoint (DCP)",
+           .files = "a directory: .metadata and __<rank>_<n>.distcp",
+           .checksums = "CRC-32 of every record of every item; none for .metadata",
+           .sniff = sniff_dcp,
+           .read = read_dcp},
+    Format{.name = "dcp-safetensors",
+           .title = "PyTorch distributed checkpoint in safetensors, not consolidated",
+           .files = "a directory: shard-<rank>-model-<n>-of-<count>.safetensors",
+           .checksums = "none",
+           .sniff = sniff_dcp_safetensors,
+           .read = read_dcp_safetensors},
     Format{.name = "hf-model",
            .title = "Hugging Face model or PEFT adapter",
            .files = "a directory: weights in one file or in indexed shards, "

@@ -3,6 +3,7 @@
 
 #include <zstd.h>
 
+#include <memory>
 #include <string>
 
 namespace ckptverify {
@@ -70,6 +71,37 @@ Result<std::vector<std::byte>> decode_zstd(Bytes stored, std::uint64_t size) {
   if (written != size)
     return malformed(0, "frame decodes to another size; found " + std::to_string(written) +
                             ", expected " + std::to_string(size));
+  return decoded;
+}
+
+Result<std::vector<std::byte>> decode_zstd_stream(Bytes stored, std::uint64_t size_max) {
+  const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
+                                                                          &ZSTD_freeDStream);
+  std::vector<std::byte> decoded;
+  ZSTD_inBuffer in{stored.data(), stored.size(), 0};
+  std::size_t wanted = 1;  // of the frame that is open; 0 between frames
+  while (in.pos < in.size || wanted != 0) {
+    if (decoded.size() >= size_max + kBlockBytesMax) {
+      return Error{.kind = ErrorKind::kUnsupported,
+                   .message = "zstd: stream decodes to too much; found more than " +
+                              std::to_string(size_max) + " bytes, expected at most that"};
+    }
+    const std::size_t before = decoded.size();
+    const std::size_t consumed = in.pos;
+    decoded.resize(before + kBlockBytesMax);
+    ZSTD_outBuffer out{decoded.data() + before, kBlockBytesMax, 0};
+    wanted = ZSTD_decompressStream(stream.get(), &out, &in);
+    if (ZSTD_isError(wanted))
+      return malformed(consumed,
+                       std::string("frame does not decode: ") + ZSTD_getErrorName(wanted));
+    decoded.resize(before + out.pos);
+    if (out.pos == 0 && in.pos == consumed && in.pos == in.size && wanted != 0) {
+      return Error{.message = "zstd: stream ends inside a frame; found " +
+                              std::to_string(stored.size()) + " bytes, expected more",
+                   .offset = stored.size(),
+                   .cause = Cause{CauseKind::kTrunc, {}}};
+    }
+  }
   return decoded;
 }
 

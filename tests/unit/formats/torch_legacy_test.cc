@@ -36,7 +36,9 @@ Result<Checkpoint> read(const std::string& text) {
 std::string tensor(std::int32_t count, const std::string& view = "N") {
   return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickle_string("storage") +
          "ctorch\nFloatStorage\n" + pickle_string("0") + pickle_string("cpu") + pickle_int(count) +
-         view + "tQK\0K\4\x85K\1\x85\x89ccollections\nOrderedDict\n)RtR";
+         view +
+         "tQK\0K\4\x85K\1\x85\x89"
+         "ccollections\nOrderedDict\n)RtR";
 }
 
 struct Stream {

@@ -714,7 +714,7 @@ TEST(JudgeWaiver, TakesTheFindingOutOfTheVerdictAndKeepsItsReason) {
   waiving.waivers = {{.check = "identity.ema", .reason = "the average is for plots alone"}};
   const Judgement judgement = judge(waiving, seen);
   EXPECT_EQ(verdict(judgement), Verdict::kPass);
-  const Finding& waived = finding(judgement, "identity.ema");
+  const Finding waived = finding(judgement, "identity.ema");
   EXPECT_EQ(waived.status, Status::kWaived);
   EXPECT_THAT(waived.evidence, Contains(Field(&Evidence::value, "the average is for plots alone")));
   EXPECT_THAT(waived.evidence, Contains(Field(&Evidence::value, "fail, ema")));

@@ -13,6 +13,8 @@ namespace {
 
 // A message quotes no more of a file than a person reads.
 constexpr std::size_t kQuotedMax = 80;
+// Findings on single tensors and shards: an index of another model contradicts all of them.
+constexpr std::size_t kNamedMax = 8;
 
 Error wrong(std::string message) {
   return Error{.message = std::move(message), .cause = Cause{CauseKind::kStStruct, {}}};
@@ -51,7 +53,8 @@ class Shards {
   void lost(const std::string& file);
   const std::string& owner(const std::string& tensor) const;
   void contradiction(const std::string& tensor, const std::string& message) {
-    assembly_.fail(CauseKind::kStStruct, tensor, message, {{"index", index_name_}});
+    if (++contradictions_ <= kNamedMax)
+      assembly_.fail(CauseKind::kStStruct, tensor, message, {{"index", index_name_}});
   }
 
   Assembly& assembly_;
@@ -60,6 +63,8 @@ class Shards {
   std::map<std::string, std::vector<std::string>> tensors_of_;  // by file, as the index says
   std::vector<std::pair<std::string, Checkpoint>> parts_;       // by file, as they are
   FilesOfTensor seen_in_;
+  std::size_t contradictions_ = 0;
+  std::size_t lost_ = 0;
 };
 
 Shards::Shards(Assembly& assembly, std::string index_name, ShardIndex index)
@@ -72,7 +77,7 @@ void Shards::lost(const std::string& file) {
   const std::vector<std::string>& tensors = tensors_of_.at(file);
   const auto& refused = assembly_.directory().refused();
   // A link that leaves the directory is named once, as such.
-  if (std::binary_search(refused.begin(), refused.end(), file)) return;
+  if (std::binary_search(refused.begin(), refused.end(), file) || ++lost_ > kNamedMax) return;
   assembly_.fail(CauseKind::kShardMissing, file,
                  "shard is missing; found no file, expected one with " +
                      std::to_string(tensors.size()) + " tensors",
@@ -159,6 +164,13 @@ void Shards::check_tensors() {
       if (!seen_in_.contains(tensor))
         contradiction(tensor, "is not in its shard; found nothing, expected it in " + file);
   }
+  if (contradictions_ > kNamedMax)
+    assembly_.fail(
+        CauseKind::kStStruct, index_name_,
+        "more tensors contradict the index; found " + std::to_string(contradictions_) + " in all");
+  if (lost_ > kNamedMax)
+    assembly_.fail(CauseKind::kShardMissing, index_name_,
+                   "more shards are missing; found " + std::to_string(lost_) + " in all");
 }
 
 /// The sum may be older than a change that shares tensors, and a float: nothing depends on it.

@@ -2,7 +2,8 @@
 # breaks a user's build.
 add_library(ckptverify_options INTERFACE)
 target_compile_options(ckptverify_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>
   $<$<BOOL:${CKPTVERIFY_WERROR}>:-Werror>)
 # g++ 12 sees overlaps and uninitialised reads in inlined std::string and std::variant that are not there.
 target_compile_options(ckptverify_options INTERFACE

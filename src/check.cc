@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
+#include "src/byte_pass.h"
+#include "src/checkpoint_fingerprint.h"
+#include "src/checksums.h"
+#include "src/component_findings.h"
 #include "src/finite.h"
 
 namespace ckptverify {
@@ -134,121 +137,6 @@ std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
   return {std::move(finding)};
 }
 
-/// What a component's loss is called.
-Cause loss_of(Component component) {
-  switch (component) {
-    case Component::kModel:
-      return cause_of(CauseKind::kValues);
-    case Component::kOptimizer:
-      return cause_of(CauseKind::kOptLost);
-    case Component::kScheduler:
-      return cause_of(CauseKind::kSchedLost);
-    case Component::kScaler:
-      return cause_of(CauseKind::kScaler);
-    case Component::kStep:
-      return cause_of(CauseKind::kStepCount);
-    case Component::kRng:
-      return cause_of(CauseKind::kRngLost);
-    case Component::kDataCursor:
-      return cause_of(CauseKind::kDataCursor);
-    case Component::kEma:
-      return cause_of(CauseKind::kEma);
-    case Component::kConfig:
-    case Component::kOther:
-      break;
-  }
-  return {.kind = CauseKind::kUnknown, .component = component};
-}
-
-struct Presence {
-  std::set<std::string> labels;  // one a rank, where each has its own
-  std::uint64_t entry_count = 0;
-  bool empty = true;  // nothing but null, [] and {}
-};
-
-bool holds_nothing(const Node& node) {
-  const auto* value = std::get_if<Value>(&node);
-  return value != nullptr &&
-         (std::holds_alternative<Null>(*value) || std::holds_alternative<EmptyList>(*value) ||
-          std::holds_alternative<EmptyMap>(*value));
-}
-
-std::map<Component, Presence> presences(const Checkpoint& checkpoint) {
-  std::map<Component, Presence> found;
-  for (const Entry& entry : checkpoint.entries) {
-    Presence& presence = found[entry.component];
-    presence.labels.insert(component_label(entry));
-    ++presence.entry_count;
-    presence.empty = presence.empty && holds_nothing(entry.node);
-  }
-  return found;
-}
-
-std::string presence_text(const Presence& presence) {
-  std::string text = presence.empty ? "empty" : std::to_string(presence.entry_count) + " entries";
-  if (presence.labels.size() == 1 && presence.labels.begin()->find('.') == std::string::npos) {
-    return text;
-  }
-  text += " in";
-  for (const std::string& label : presence.labels) text += " " + label;
-  return text;
-}
-
-/// A required component that is absent or empty; nothing if it is there. A scaler's state is empty
-/// when it is off.
-std::optional<Finding> requirement(Component component, const Presence* presence) {
-  if (presence != nullptr && !presence->empty) return std::nullopt;
-  const std::string name(component_name(component));
-  if (presence != nullptr && component == Component::kScaler) {
-    return Finding{.check = "static.components",
-                   .status = Status::kNotApplicable,
-                   .subject = name,
-                   .message = "scaler: its state is empty, as that of a scaler that is off"};
-  }
-  const std::string found = presence == nullptr ? "no entry" : "an empty state";
-  return Finding{.check = "static.components",
-                 .status = Status::kFail,
-                 .cause = loss_of(component),
-                 .subject = name,
-                 .message = name + ": required, and not in the checkpoint; found " + found +
-                            ", expected at least one entry",
-                 .evidence = {{"found", found}}};
-}
-
-std::vector<Finding> component_findings(const Checkpoint& checkpoint,
-                                        const std::vector<Component>& required) {
-  const auto found = presences(checkpoint);
-  const auto presence_of = [&](Component component) {
-    const auto place = found.find(component);
-    return place == found.end() ? nullptr : &place->second;
-  };
-  std::vector<Finding> findings;
-  for (const Component component : required) {
-    auto finding = requirement(component, presence_of(component));
-    if (finding) findings.push_back(std::move(*finding));
-  }
-  const bool config_required =
-      std::find(required.begin(), required.end(), Component::kConfig) != required.end();
-  if (presence_of(Component::kConfig) == nullptr && !config_required) {
-    findings.push_back({.check = "static.components",
-                        .status = Status::kWarn,
-                        .subject = "config",
-                        .message = "config: not in the checkpoint; the run's settings must come "
-                                   "from elsewhere"});
-  }
-  Finding summary{.check = "static.components", .message = {}};
-  std::string present;
-  for (const Component component : components()) {
-    const std::string name(component_name(component));
-    const Presence* presence = presence_of(component);
-    summary.evidence.push_back({name, presence == nullptr ? "absent" : presence_text(*presence)});
-    if (presence != nullptr) present += (present.empty() ? "" : ", ") + name;
-  }
-  summary.message = present.empty() ? "no component is present" : "present: " + present;
-  findings.push_back(std::move(summary));
-  return findings;
-}
-
 void collect_opaque(const Node& node, std::map<std::string, std::uint64_t>& types) {
   if (const auto* opaque = std::get_if<Opaque>(&node)) ++types[opaque->type];
   if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
@@ -292,19 +180,30 @@ std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::vector<Finding> check_checkpoint(const Checkpoint& checkpoint, const CheckOptions& options) {
-  std::vector<Finding> findings = {readable(checkpoint)};
-  const auto add = [&findings](std::vector<Finding> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(findings));
+CheckResult check_and_fingerprint(const Checkpoint& checkpoint, const CheckOptions& options) {
+  const TensorsToRead read = tensors_to_read(checkpoint);
+  const Pass pass = pass_over_bytes(
+      checkpoint,
+      {.tensors = read.tensors, .content = true, .checksums = true, .threads = options.threads});
+  CheckResult result{.findings = {readable(checkpoint)}, .fingerprint = {}};
+  const auto add = [&result](std::vector<Finding> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(result.findings));
   };
   add(interpreted(checkpoint));
   add(coverage(checkpoint));
   add(unverifiable(checkpoint));
-  add(verify_checksums(checkpoint, options.threads));
-  add(check_finite(checkpoint, options.threads));
+  add(checksum_findings(checkpoint, pass));
+  add(finite_findings(read, pass, options.not_finite));
   add(component_findings(checkpoint, options.required));
   add(checkpoint.findings);
-  return findings;
+  if (auto digests = fingerprint_of(checkpoint, read, pass)) {
+    result.fingerprint = *std::move(digests);
+  }
+  return result;
+}
+
+std::vector<Finding> check_checkpoint(const Checkpoint& checkpoint, const CheckOptions& options) {
+  return check_and_fingerprint(checkpoint, options).findings;
 }
 
 }  // namespace ckptverify

@@ -1,11 +1,11 @@
-// The fingerprint of a whole checkpoint: every tensor's leaves are hashed in parallel, then the
-// entries, components and the whole are joined from their digests.
+// The fingerprint of a whole checkpoint: what a pass over the bytes made of every tensor's leaves,
+// joined to the digests of entries, components and the whole.
+#include "src/checkpoint_fingerprint.h"
+
 #include <algorithm>
 #include <unordered_map>
 
-#include "ckptverify/fingerprint.h"
 #include "src/leaves.h"
-#include "src/tensor_scan.h"
 
 namespace ckptverify {
 namespace {
@@ -19,10 +19,9 @@ bool same_elements(const Tensor& a, const Tensor& b) {
   };
   return a.dtype == b.dtype && a.shape == b.shape && a.byte_order == b.byte_order &&
          a.conjugate == b.conjugate && a.negative == b.negative && a.absent == b.absent &&
+         a.flattened == b.flattened &&
          std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), same_piece);
 }
-
-using TensorDigests = std::unordered_map<const Tensor*, Digest>;
 
 /// The tensor whose bytes are read for this entry: for an alias with the very same elements, the
 /// one that it is an alias of.
@@ -33,32 +32,7 @@ const Tensor* read_for(const Checkpoint& checkpoint, const NamedTensor& named) {
   return tensor != nullptr && same_elements(*tensor, *named.tensor) ? tensor : named.tensor;
 }
 
-/// The digests of all tensors that have data.
-Result<TensorDigests> hash_tensors(const Checkpoint& checkpoint, Threads threads) {
-  const std::vector<NamedTensor> named = tensors_with_data(checkpoint);
-  std::vector<const Tensor*> tensors;
-  std::vector<const NamedTensor*> names;
-  for (const NamedTensor& one : named) {
-    if (read_for(checkpoint, one) != one.tensor) continue;
-    tensors.push_back(one.tensor);
-    names.push_back(&one);
-  }
-  std::vector<std::vector<Digest>> leaves(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    leaves[i].resize(leaf_count(logical_size(*tensors[i])));
-  }
-  auto errors = scan_leaves(checkpoint, tensors, threads, [&](const Leaf& leaf) {
-    leaves[leaf.tensor][leaf.offset / kLeafSize] = hash_bytes(leaf.bytes);
-  });
-  TensorDigests digests;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (errors[i]) return std::move(*errors[i]).about(names[i]->path);
-    digests[tensors[i]] = digest_of_leaves(dtype_name(tensors[i]->dtype), tensors[i]->shape,
-                                           logical_size(*tensors[i]), leaves[i]);
-  }
-  for (const NamedTensor& one : named) digests[one.tensor] = digests[read_for(checkpoint, one)];
-  return digests;
-}
+using TensorDigests = std::unordered_map<const Tensor*, Digest>;
 
 /// None for an opaque node.
 std::optional<Digest> digest_of(const Node& node, const TensorDigests& digests) {
@@ -97,10 +71,7 @@ struct Members {
   std::uint64_t tensor_bytes = 0;
 };
 
-}  // namespace
-
-Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
-  CKPTVERIFY_TRY(const TensorDigests digests, hash_tensors(checkpoint, threads));
+Fingerprint joined(const Checkpoint& checkpoint, const TensorDigests& digests) {
   Fingerprint result;
   std::map<std::string, Members> members;
   for (const Entry& entry : checkpoint.entries) {
@@ -124,6 +95,51 @@ Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
   }
   result.whole = checkpoint_digest(std::move(components));
   return result;
+}
+
+}  // namespace
+
+TensorsToRead tensors_to_read(const Checkpoint& checkpoint) {
+  TensorsToRead result{.named = tensors_with_data(checkpoint)};
+  for (std::size_t i = 0; i < result.named.size(); ++i) {
+    if (read_for(checkpoint, result.named[i]) != result.named[i].tensor) continue;
+    result.tensors.push_back(result.named[i].tensor);
+    result.names.push_back(i);
+  }
+  return result;
+}
+
+Result<Fingerprint> fingerprint_of(const Checkpoint& checkpoint, const TensorsToRead& read,
+                                   const Pass& pass) {
+  TensorDigests digests;
+  for (std::size_t i = 0; i < read.tensors.size(); ++i) {
+    const Tensor& tensor = *read.tensors[i];
+    if (pass.errors[i]) return Error(*pass.errors[i]).about(read.named[read.names[i]].path);
+    digests[&tensor] = digest_of_leaves(dtype_name(tensor.dtype), tensor.shape,
+                                        logical_size(tensor), pass.leaves[i]);
+  }
+  for (const NamedTensor& one : read.named)
+    digests[one.tensor] = digests[read_for(checkpoint, one)];
+  return joined(checkpoint, digests);
+}
+
+Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
+  const TensorsToRead read = tensors_to_read(checkpoint);
+  return fingerprint_of(checkpoint, read,
+                        pass_over_bytes(checkpoint, {.tensors = read.tensors, .threads = threads}));
+}
+
+Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, Threads threads) {
+  const TensorsToRead read = tensors_to_read(checkpoint);
+  const Pass pass =
+      pass_over_bytes(checkpoint, {.tensors = read.tensors, .files = true, .threads = threads});
+  CKPTVERIFY_TRY(Fingerprint digests, fingerprint_of(checkpoint, read, pass));
+  Hashes hashes{.fingerprint = std::move(digests), .files = {}};
+  for (std::size_t i = 0; i < checkpoint.files.size(); ++i) {
+    hashes.files.push_back(
+        file_digest_of_leaves(checkpoint.files[i].bytes().size(), pass.file_leaves[i]));
+  }
+  return hashes;
 }
 
 }  // namespace ckptverify

@@ -1,30 +1,12 @@
 // Verification of the digests that a checkpoint stores over runs of its own bytes.
-#include <map>
+#include "src/checksums.h"
 
-#include "ckptverify/fingerprint.h"
-#include "src/parallel.h"
+#include <map>
 
 namespace ckptverify {
 namespace {
 
 constexpr std::string_view kCheck = "static.checksums";
-
-/// What the checksum covers: a tensor's logical bytes, bytes that no file holds as such, or those
-/// in the file.
-Result<LogicalBytes> covered_bytes(const Checkpoint& checkpoint, const StoredChecksum& checksum) {
-  if (!checksum.entry.empty()) {
-    const Entry* entry = find_entry(checkpoint, checksum.entry);
-    const Tensor* tensor = entry == nullptr ? nullptr : std::get_if<Tensor>(&entry->node);
-    if (tensor == nullptr) {
-      return Error{.kind = ErrorKind::kMalformed,
-                   .message = "a checksum covers a tensor that is not there; expected a tensor " +
-                              checksum.entry};
-    }
-    return logical_bytes(checkpoint, *tensor);
-  }
-  CKPTVERIFY_TRY(const Bytes bytes, stored_bytes(checkpoint, checksum.run));
-  return LogicalBytes(bytes);
-}
 
 Finding wrong_checksum(const Checkpoint& checkpoint, const StoredChecksum& checksum,
                        const std::string& found, std::uint64_t size) {
@@ -52,14 +34,11 @@ Finding wrong_checksum(const Checkpoint& checkpoint, const StoredChecksum& check
 }
 
 /// Nothing if the checksum is right.
-std::optional<Finding> verify(const Checkpoint& checkpoint, const StoredChecksum& checksum) {
-  auto bytes = covered_bytes(checkpoint, checksum);
-  if (!bytes) {
-    return finding_of(std::move(bytes).error().about(checksum.subject), std::string(kCheck));
-  }
-  const std::string found = checksum.compute(bytes->view());
-  if (found == checksum.expected) return std::nullopt;
-  return wrong_checksum(checkpoint, checksum, found, bytes->view().size());
+std::optional<Finding> judge(const Checkpoint& checkpoint, const StoredChecksum& checksum,
+                             const Result<FoundChecksum>& found) {
+  if (!found) return finding_of(Error(found.error()).about(checksum.subject), std::string(kCheck));
+  if (found->text == checksum.expected) return std::nullopt;
+  return wrong_checksum(checkpoint, checksum, found->text, found->size);
 }
 
 Finding right_checksums(const std::map<std::string_view, std::uint64_t>& right,
@@ -79,27 +58,29 @@ Finding right_checksums(const std::map<std::string_view, std::uint64_t>& right,
 
 }  // namespace
 
-std::vector<Finding> verify_checksums(const Checkpoint& checkpoint, Threads threads) {
+std::vector<Finding> checksum_findings(const Checkpoint& checkpoint, const Pass& pass) {
   const std::vector<StoredChecksum>& checksums = checkpoint.checksums;
   if (checksums.empty()) {
     return {{.check = std::string(kCheck),
              .status = Status::kNotObserved,
              .message = "the checkpoint carries no checksums"}};
   }
-  std::vector<std::optional<Finding>> wrong(checksums.size());
-  for_each_index(checksums.size(), threads,
-                 [&](std::size_t i) { wrong[i] = verify(checkpoint, checksums[i]); });
   std::vector<Finding> findings;
   std::map<std::string_view, std::uint64_t> right;
   for (std::size_t i = 0; i < checksums.size(); ++i) {
-    if (wrong[i]) {
-      findings.push_back(std::move(*wrong[i]));
+    if (auto wrong = judge(checkpoint, checksums[i], pass.checksums[i])) {
+      findings.push_back(std::move(*wrong));
     } else {
       ++right[checksums[i].algorithm];
     }
   }
   if (!right.empty()) findings.push_back(right_checksums(right, checksums.size()));
   return findings;
+}
+
+std::vector<Finding> verify_checksums(const Checkpoint& checkpoint, Threads threads) {
+  return checksum_findings(checkpoint,
+                           pass_over_bytes(checkpoint, {.checksums = true, .threads = threads}));
 }
 
 }  // namespace ckptverify

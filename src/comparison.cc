@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <map>
+#include <set>
 
 #include "src/element.h"
+#include "src/mapped_file.h"
 #include "src/matching.h"
 #include "src/parallel.h"
 #include "src/tensor_comparison.h"
@@ -47,6 +50,7 @@ struct TensorPair {
   Component component = Component::kOther;
   const Tensor* first = nullptr;
   const Tensor* second = nullptr;
+  const Entry* entry = nullptr;  // of the first side, where both have it
   const Entry* alone = nullptr;
   const Entry* tied_to = nullptr;
   DifferenceKind kind_alone = DifferenceKind::kMissing;
@@ -63,6 +67,15 @@ class NodeComparison {
                  std::vector<TensorPair>& pairs)
       : tolerance_(tolerance), differences_(differences), pairs_(pairs) {}
 
+  void entries(const Entry& a, const Entry& b) {
+    entry_ = &a;
+    compare(a.path, a.component, a.node, b.node);
+  }
+
+  /// Entries of the first side that differ without a look at their elements.
+  std::set<const Entry*>& differing() { return differing_; }
+
+ private:
   void compare(const std::string& path, Component component, const Node& a, const Node& b) {
     if (a.index() != b.index()) {
       add({path, component, DifferenceKind::kType, node_text(a), node_text(b)});
@@ -80,8 +93,10 @@ class NodeComparison {
     }
   }
 
- private:
-  void add(Difference difference) { differences_.push_back(std::move(difference)); }
+  void add(Difference difference) {
+    differences_.push_back(std::move(difference));
+    differing_.insert(entry_);
+  }
 
   void tensors(const std::string& path, Component component, const Tensor& a, const Tensor& b) {
     if (a.dtype != b.dtype) {
@@ -92,7 +107,8 @@ class NodeComparison {
     } else if (a.absent != b.absent) {
       add({path, component, DifferenceKind::kValue, node_text(a), node_text(b)});
     } else if (!a.absent) {
-      pairs_.push_back({.path = path, .component = component, .first = &a, .second = &b});
+      pairs_.push_back(
+          {.path = path, .component = component, .first = &a, .second = &b, .entry = entry_});
     }
   }
 
@@ -151,6 +167,8 @@ class NodeComparison {
   const Tolerance& tolerance_;
   std::vector<Difference>& differences_;
   std::vector<TensorPair>& pairs_;
+  const Entry* entry_ = nullptr;
+  std::set<const Entry*> differing_;
 };
 
 /// Entries with the same stored elements, by the path of the first of them.
@@ -173,36 +191,51 @@ AliasGroups alias_groups(const Checkpoint& checkpoint) {
   return groups;
 }
 
+/// Whether two tensors of one side have the same bytes, which are not one byte all over: zeros and
+/// ones of one shape are equal without being tied.
+bool same_telling_bytes(const Checkpoint& side, const Tensor& a, const Tensor& b) {
+  const auto first = logical_bytes(side, a);
+  const auto second = logical_bytes(side, b);
+  if (!first || !second) return false;
+  const Bytes bytes = first->view();
+  if (bytes.size() != second->view().size() ||
+      std::memcmp(bytes.data(), second->view().data(), bytes.size()) != 0) {
+    return false;
+  }
+  const std::size_t element = dtype_size(a.dtype);
+  return bytes.size() > element &&
+         std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) != 0;
+}
+
 /// Settles what only one side has: a difference, or a pair of its tensor and the other side's
 /// tensor under a path that it is tied to.
 class AloneEntries {
  public:
   /// `counterparts` leads from the side's own matched entries to the other side's.
-  AloneEntries(const Checkpoint& side, DifferenceKind kind,
+  AloneEntries(const Checkpoint& side, DifferenceKind kind, Names names,
                std::map<const Entry*, const Entry*> counterparts)
-      : groups_(alias_groups(side)), kind_(kind), counterparts_(std::move(counterparts)) {}
+      : side_(side),
+        groups_(alias_groups(side)),
+        kind_(kind),
+        names_(names),
+        counterparts_(std::move(counterparts)) {}
 
-  void settle(const Entry& entry, std::vector<Difference>& differences,
-              std::vector<TensorPair>& pairs) const {
-    const auto group = groups_.find(alias_root(entry));
+  void settle(const Entry& entry, Comparison& comparison, std::vector<TensorPair>& pairs) const {
     const Tensor* tensor = std::get_if<Tensor>(&entry.node);
-    if (group != groups_.end() && tensor != nullptr) {
-      for (const Entry* member : group->second) {
-        const auto counterpart = counterparts_.find(member);
-        if (counterpart == counterparts_.end()) continue;
-        const Tensor* other = std::get_if<Tensor>(&counterpart->second->node);
-        if (other == nullptr || !comparable(*tensor, *other)) continue;
-        pairs.push_back({.path = entry.path,
-                         .component = entry.component,
-                         .first = kind_ == DifferenceKind::kMissing ? tensor : other,
-                         .second = kind_ == DifferenceKind::kMissing ? other : tensor,
-                         .alone = &entry,
-                         .tied_to = member,
-                         .kind_alone = kind_});
-        return;
-      }
+    const Entry* partner = tensor == nullptr ? nullptr : tied_partner(entry, *tensor);
+    if (partner == nullptr) {
+      comparison.differences.push_back(alone_difference(entry, kind_));
+      count_alone(entry, kind_, comparison);
+      return;
     }
-    differences.push_back(alone_difference(entry, kind_));
+    const Tensor* other = std::get_if<Tensor>(&counterparts_.at(partner)->node);
+    pairs.push_back({.path = entry.path,
+                     .component = entry.component,
+                     .first = kind_ == DifferenceKind::kMissing ? tensor : other,
+                     .second = kind_ == DifferenceKind::kMissing ? other : tensor,
+                     .alone = &entry,
+                     .tied_to = partner,
+                     .kind_alone = kind_});
   }
 
   static Difference alone_difference(const Entry& entry, DifferenceKind kind) {
@@ -214,9 +247,45 @@ class AloneEntries {
             .second = missing ? "" : node_text(entry.node)};
   }
 
+  static void count_alone(const Entry& entry, DifferenceKind kind, Comparison& comparison) {
+    ComponentComparison& component = comparison.components[component_label(entry)];
+    ++(kind == DifferenceKind::kMissing ? component.missing : component.unexpected);
+  }
+
  private:
+  /// The matched entry of this side that the tensor is tied to.
+  const Entry* tied_partner(const Entry& entry, const Tensor& tensor) const {
+    if (const auto group = groups_.find(alias_root(entry)); group != groups_.end()) {
+      for (const Entry* member : group->second) {
+        if (has_counterpart(*member, tensor)) return member;
+      }
+    }
+    // A layout that stores each name apart does not say what is tied; the bytes of a matrix do.
+    if (names_ != Names::kByMeaning || tensor.absent || tensor.shape.size() < 2) return nullptr;
+    for (const Entry& candidate : side_.entries) {
+      const Tensor* other = std::get_if<Tensor>(&candidate.node);
+      if (other == nullptr || candidate.component != entry.component ||
+          !has_counterpart(candidate, tensor)) {
+        continue;
+      }
+      if (same_telling_bytes(side_, tensor, *other)) return &candidate;
+    }
+    return nullptr;
+  }
+
+  bool has_counterpart(const Entry& member, const Tensor& tensor) const {
+    const auto counterpart = counterparts_.find(&member);
+    if (counterpart == counterparts_.end()) return false;
+    const Tensor* other = std::get_if<Tensor>(&counterpart->second->node);
+    const Tensor* own = std::get_if<Tensor>(&member.node);
+    return own != nullptr && other != nullptr && comparable(tensor, *own) &&
+           comparable(tensor, *other);
+  }
+
+  const Checkpoint& side_;
   AliasGroups groups_;
   DifferenceKind kind_;
+  Names names_;
   std::map<const Entry*, const Entry*> counterparts_;
 };
 
@@ -255,12 +324,31 @@ struct Sides {
   const ComparisonOptions& options;
 };
 
+/// Read from a mapped file as it is.
+bool in_file(const Checkpoint& checkpoint, const Tensor& tensor) {
+  if (!stored_as_read(tensor)) return false;
+  const Run& run = tensor.pieces.front().run;
+  return run.owned == nullptr && !checkpoint.files[run.file].path().empty();
+}
+
 Result<TensorDifference> compare_range(const Sides& sides, const TensorPair& pair,
                                        const RangeWork& work) {
-  CKPTVERIFY_TRY(const LogicalBytes first, logical_bytes(sides.first, *pair.first));
-  CKPTVERIFY_TRY(const LogicalBytes second, logical_bytes(sides.second, *pair.second));
+  const auto bytes_of = [&pair](const Checkpoint& side, const Tensor& tensor,
+                                const std::string& name) -> Result<LogicalBytes> {
+    auto bytes = logical_bytes(side, tensor);
+    if (bytes) return bytes;
+    Error error = std::move(bytes).error().about(pair.path);
+    error.subject = name + ": " + error.subject;
+    return error;
+  };
+  CKPTVERIFY_TRY(const LogicalBytes first,
+                 bytes_of(sides.first, *pair.first, sides.options.first_name));
+  CKPTVERIFY_TRY(const LogicalBytes second,
+                 bytes_of(sides.second, *pair.second, sides.options.second_name));
   CKPTVERIFY_TRY(const Bytes a, slice(first.view(), work.begin, work.end - work.begin));
   CKPTVERIFY_TRY(const Bytes b, slice(second.view(), work.begin, work.end - work.begin));
+  if (in_file(sides.first, *pair.first)) fetch_pages(a);
+  if (in_file(sides.second, *pair.second)) fetch_pages(b);
   const DType dtype = pair.first->dtype;
   return compare_elements(dtype, a, b, work.begin / dtype_size(dtype), sides.options.tolerance);
 }
@@ -271,6 +359,9 @@ Result<std::vector<TensorDifference>> compare_pairs(const Sides& sides,
   std::vector<RangeWork> works = plan_ranges(pairs);
   for_each_index(works.size(), sides.options.threads, [&](std::size_t index) {
     RangeWork& work = works[index];
+    if (sides.options.threads.bytes_read != nullptr) {
+      *sides.options.threads.bytes_read += 2 * (work.end - work.begin);
+    }
     auto difference = compare_range(sides, pairs[work.pair], work);
     if (difference) {
       work.difference = *std::move(difference);
@@ -301,13 +392,39 @@ Difference tensor_difference(const TensorPair& pair, const TensorDifference& fou
   return difference;
 }
 
-void report_pair(const TensorPair& pair, const TensorDifference& found, Comparison& comparison) {
+void report_pair(const TensorPair& pair, const TensorDifference& found,
+                 std::set<const Entry*>& differing, Comparison& comparison) {
   if (pair.alone == nullptr) {
-    if (found.count > 0) comparison.differences.push_back(tensor_difference(pair, found));
+    if (found.count == 0) return;
+    comparison.differences.push_back(tensor_difference(pair, found));
+    differing.insert(pair.entry);
   } else if (found.count > 0) {
     comparison.differences.push_back(AloneEntries::alone_difference(*pair.alone, pair.kind_alone));
+    AloneEntries::count_alone(*pair.alone, pair.kind_alone, comparison);
   } else {
     comparison.notes.push_back("tied, stored once: " + pair.path + " = " + pair.tied_to->path);
+    ++comparison.components[component_label(*pair.alone)].equal;
+  }
+}
+
+/// Bytes of each component's tensors, aliases counted once.
+void count_bytes(const Checkpoint& side, std::uint64_t ComponentComparison::*bytes,
+                 Comparison& comparison) {
+  for (const NamedTensor& named : tensors_with_data(side)) {
+    if (!named.entry->alias_of.empty()) continue;
+    comparison.components[component_label(*named.entry)].*bytes += logical_size(*named.tensor);
+  }
+}
+
+/// What the entries that both sides have came to.
+void count_matched(const Matching& matching, const std::set<const Entry*>& differing,
+                   Comparison& comparison) {
+  for (const auto& [a, b] : matching.both) {
+    ComponentComparison& component = comparison.components[component_label(*a)];
+    ++(differing.contains(a) ? component.differing : component.equal);
+  }
+  for (const auto& [a, b] : matching.same_parameter) {
+    ++comparison.components[component_label(*a)].equal;
   }
 }
 
@@ -335,28 +452,31 @@ std::string_view difference_kind_name(DifferenceKind kind) {
 
 Result<Comparison> compare(const Checkpoint& first, const Checkpoint& second,
                            const ComparisonOptions& options) {
-  CKPTVERIFY_TRY(const Matching matching, match_entries(first, second, options.rules));
+  CKPTVERIFY_TRY(Matching matching, match_entries(first, second, options.rules, options.names));
   Comparison comparison;
-  comparison.compared_count = matching.both.size();
+  comparison.compared_count = matching.both.size() + matching.same_parameter.size();
+  comparison.notes = std::move(matching.notes);
   std::vector<TensorPair> pairs;
   NodeComparison nodes(options.tolerance, comparison.differences, pairs);
   std::map<const Entry*, const Entry*> to_second;
   std::map<const Entry*, const Entry*> to_first;
   for (const auto& [a, b] : matching.both) {
-    nodes.compare(a->path, a->component, a->node, b->node);
+    nodes.entries(*a, *b);
     to_second[a] = b;
     to_first[b] = a;
   }
-  const AloneEntries missing(first, DifferenceKind::kMissing, std::move(to_second));
-  for (const Entry* entry : matching.only_first) {
-    missing.settle(*entry, comparison.differences, pairs);
-  }
-  const AloneEntries unexpected(second, DifferenceKind::kUnexpected, std::move(to_first));
-  for (const Entry* entry : matching.only_second) {
-    unexpected.settle(*entry, comparison.differences, pairs);
-  }
+  const AloneEntries missing(first, DifferenceKind::kMissing, options.names, std::move(to_second));
+  for (const Entry* entry : matching.only_first) missing.settle(*entry, comparison, pairs);
+  const AloneEntries unexpected(second, DifferenceKind::kUnexpected, options.names,
+                                std::move(to_first));
+  for (const Entry* entry : matching.only_second) unexpected.settle(*entry, comparison, pairs);
   CKPTVERIFY_TRY(const auto found, compare_pairs({first, second, options}, pairs));
-  for (std::size_t i = 0; i < pairs.size(); ++i) report_pair(pairs[i], found[i], comparison);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    report_pair(pairs[i], found[i], nodes.differing(), comparison);
+  }
+  count_matched(matching, nodes.differing(), comparison);
+  count_bytes(first, &ComponentComparison::first_bytes, comparison);
+  count_bytes(second, &ComponentComparison::second_bytes, comparison);
   std::stable_sort(comparison.differences.begin(), comparison.differences.end(),
                    [](const Difference& a, const Difference& b) { return a.path < b.path; });
   std::sort(comparison.notes.begin(), comparison.notes.end());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ckptverify/bytes.h"
+#include "ckptverify/statistics.h"
 #include "ckptverify/tensor.h"
 
 namespace ckptverify {
@@ -51,8 +52,5 @@ struct ElementDifference {
 ElementDifference float_difference(const FloatLayout& layout, std::uint64_t first,
                                    std::uint64_t second);
 ElementDifference element_difference(DType dtype, Bytes first, Bytes second);
-
-/// For people: 0.5, -3, true, (1.0, -0.0) for a complex or packed one.
-std::string element_text(DType dtype, Bytes element);
 
 }  // namespace ckptverify

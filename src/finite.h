@@ -1,15 +1,16 @@
-// Looks through every tensor for elements that are not finite and for tensors that are all zero.
+// Says which tensors hold elements that are not finite and which are all zero.
 #pragma once
 
 #include <vector>
 
-#include "ckptverify/checkpoint.h"
-#include "ckptverify/fingerprint.h"
+#include "ckptverify/check.h"
+#include "src/checkpoint_fingerprint.h"
 
 namespace ckptverify {
 
 /// The findings of "static.finite": NaN and Infinity in floating tensors, zeros all over in tensors
-/// of the model, tensors that could not be read; or that all is well.
-std::vector<Finding> check_finite(const Checkpoint& checkpoint, Threads threads);
+/// of the model, tensors that could not be read; or that all is well. `pass` looked at the content.
+std::vector<Finding> finite_findings(const TensorsToRead& read, const Pass& pass,
+                                     NotFinite not_finite);
 
 }  // namespace ckptverify

@@ -56,6 +56,32 @@ Error unrecognised(const Source& source) {
                           std::to_string(text.size()) + " bytes without a known beginning"};
 }
 
+// Names that are listed one by one; a directory of thousands of sockets is no checkpoint's
+// business.
+constexpr std::size_t kRefusedShownMax = 8;
+
+bool is_told(const Checkpoint& checkpoint, const std::string& member) {
+  return std::any_of(checkpoint.findings.begin(), checkpoint.findings.end(),
+                     [&member](const Finding& finding) {
+                       return !finding.subject.empty() && member.ends_with(finding.subject);
+                     });
+}
+
+/// What is never opened is never silently passed over, whatever the layout's reader looks for.
+void tell_refused(const Source& source, Checkpoint& checkpoint) {
+  std::size_t shown = 0;
+  for (const std::string& member : source.refused()) {
+    if (is_told(checkpoint, member)) continue;
+    if (shown++ == kRefusedShownMax) break;
+    checkpoint.findings.push_back(
+        {.check = "static.container",
+         .status = Status::kWarn,
+         .subject = member,
+         .message =
+             member + ": is not a regular file inside of the directory; it is never opened"});
+  }
+}
+
 }  // namespace
 
 const Format* FormatTable::recognise(const Source& source) const {
@@ -69,6 +95,7 @@ Result<Checkpoint> FormatTable::read(const Source& source) const {
   if (format == nullptr) return unrecognised(source).about(source.name());
   auto checkpoint = format->read(source, *this);
   if (!checkpoint) return std::move(checkpoint).error().about(source.name());
+  tell_refused(source, *checkpoint);
   return checkpoint;
 }
 

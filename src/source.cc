@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "src/mapped_file.h"
+
 namespace ckptverify {
 
 namespace {
@@ -56,29 +58,9 @@ class Descriptor {
   int number_;
 };
 
-/// A whole file, mapped read-only; unmapped with the last owner.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(void* start, std::size_t size) : start_(start), size_(size) {}
-  Mapping(Mapping&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  Mapping& operator=(Mapping&&) = delete;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (start_ != nullptr) ::munmap(start_, size_);
-  }
-  Bytes bytes() const { return {static_cast<const std::byte*>(start_), size_}; }
-
- private:
-  void* start_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 enum class Links { kFollow, kRefuse };
 
-Result<Mapping> map_file(const fs::path& path, Links links) {
+Result<MappedFile> map_file(const fs::path& path, Links links) {
   // Without O_NONBLOCK a FIFO that takes the file's place would block us.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   const Descriptor file(::open(path.c_str(), links == Links::kFollow ? flags : flags | O_NOFOLLOW));
@@ -87,11 +69,11 @@ Result<Mapping> map_file(const fs::path& path, Links links) {
   if (::fstat(file.number(), &status) != 0) return system_error("cannot be examined", errno);
   if (!S_ISREG(status.st_mode)) return kind_error(kind_of(status.st_mode));
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return Mapping();
+  if (size == 0) return MappedFile();
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (start == MAP_FAILED) return system_error("cannot be mapped", errno);
   ::madvise(start, size, MADV_SEQUENTIAL);  // a hint; without it reading is merely slower
-  return Mapping(start, size);
+  return MappedFile(start, size, path.string());
 }
 
 bool is_inside(const fs::path& path, const fs::path& directory) {
@@ -192,7 +174,7 @@ struct Source::Body {
   std::string name = {};
   fs::path path = {};
   bool directory = false;
-  Mapping mapping = {};
+  MappedFile mapping = {};
   std::shared_ptr<const std::vector<std::byte>> owned = {};  // a file in memory
   std::map<std::string, std::shared_ptr<const std::vector<std::byte>>> files = {};
   std::vector<std::string> members = {};

@@ -50,6 +50,11 @@ def tensor(dtype, shape, data):
     return _tensor(dtype, shape, b"".join(H(data[i:i + LEAF]) for i in range(0, len(data), LEAF)))
 
 
+def file_digest(data):
+    leaves = [H(data[start:start + LEAF]) for start in range(0, len(data), LEAF)]
+    return H(b"ckv1.file\0" + u64(len(data)) + b"".join(leaves))
+
+
 def absent_tensor(dtype, shape):
     """The byte count is that which the data would have."""
     return _tensor(dtype, shape, b"ckv1.absent\0")

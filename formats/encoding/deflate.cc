@@ -61,7 +61,45 @@ std::optional<std::vector<std::byte>> inflate_all(Bytes stored) {
   }
 }
 
+// A CRC is a polynomial over GF(2) modulo this one; its highest bit is the coefficient of x^0.
+constexpr std::uint32_t kPolynomial = 0xedb88320;
+constexpr std::uint32_t kOne = std::uint32_t{1} << 31;
+constexpr std::uint32_t kByteShift = kOne >> 8;  // x^8
+
+std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum = 0;
+  for (std::uint32_t bit = kOne; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) sum ^= b;
+    b = (b & 1) != 0 ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return sum;
+}
+
+std::uint32_t power(std::uint32_t base, std::uint64_t exponent) {
+  std::uint32_t result = kOne;
+  for (; exponent != 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) result = product(result, base);
+    base = product(base, base);
+  }
+  return result;
+}
+
+std::uint64_t extend_crc32(std::uint64_t crc, Bytes more) {
+  return libdeflate_crc32(static_cast<std::uint32_t>(crc), more.data(), more.size());
+}
+
+/// Bytes behind the first multiply its polynomial by x^8 each.
+std::uint64_t join_crc32(std::uint64_t first, std::uint64_t second, std::uint64_t second_size) {
+  return product(power(kByteShift, second_size), static_cast<std::uint32_t>(first)) ^ second;
+}
+
+std::string text_of_crc32(std::uint64_t crc) {
+  return crc32_text(static_cast<std::uint32_t>(crc));
+}
+
 }  // namespace
+
+const PiecewiseChecksum kCrc32Pieces = {extend_crc32, join_crc32, text_of_crc32};
 
 std::uint32_t crc32(Bytes bytes) {
   return libdeflate_crc32(0, bytes.data(), bytes.size());

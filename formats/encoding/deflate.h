@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ckptverify/bytes.h"
+#include "ckptverify/checkpoint.h"
 #include "ckptverify/result.h"
 
 namespace ckptverify {
@@ -21,6 +22,8 @@ std::string crc32_text(std::uint32_t crc);
 std::string crc32_of_stored(Bytes stored);
 /// The same of what a deflate stream decodes to; "undecodable" where it is none.
 std::string crc32_of_deflated(Bytes stored);
+/// crc32_of_stored() by pieces.
+extern const PiecewiseChecksum kCrc32Pieces;
 
 /// Decodes a whole raw deflate stream to exactly `size` bytes.
 Result<std::vector<std::byte>> inflate(Bytes stored, std::uint64_t size);

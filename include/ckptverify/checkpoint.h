@@ -54,6 +54,14 @@ std::string component_label(const Entry& entry);
 /// itself the top-level key keeps its whole path.
 void assign_components(std::vector<Entry>& entries);
 
+/// A checksum that can be computed piece by piece, by several threads: one pass over the bytes then
+/// feeds it and other digests.
+struct PiecewiseChecksum {
+  std::uint64_t (*extend)(std::uint64_t sum, Bytes more);  // of no bytes: 0
+  std::uint64_t (*join)(std::uint64_t first, std::uint64_t second, std::uint64_t second_size);
+  std::string (*text)(std::uint64_t sum);  // what StoredChecksum::compute says of the whole
+};
+
 /// A digest that the checkpoint stores over a run of its own bytes, or over a tensor.
 struct StoredChecksum {
   std::string subject;            // "data/3 in rank0.pt"
@@ -63,6 +71,8 @@ struct StoredChecksum {
   std::string (*compute)(Bytes);  // the same text form
   /// Path of a tensor: the digest is over its logical bytes, and `run` says nothing.
   std::string entry = {};
+  /// Where `run` is covered as stored and the algorithm allows it; `compute` says the same.
+  const PiecewiseChecksum* piecewise = nullptr;
 };
 
 struct Checkpoint {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -56,10 +57,23 @@ struct Fingerprint {
 /// Threads to use; 0 is one a core.
 struct Threads {
   unsigned count = 0;
+  /// Counts the bytes that have been read, for whoever shows progress.
+  std::atomic<std::uint64_t>* bytes_read = nullptr;
 };
 
 /// Reads every byte once, large tensors leaf by leaf in parallel.
 Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads = {});
+
+/// The fingerprint and a digest of every file, in one pass over the bytes.
+struct Hashes {
+  Fingerprint fingerprint;
+  std::vector<Digest> files;  // file_digest() of each, parallel to Checkpoint::files
+};
+Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, Threads threads = {});
+
+/// Of a file's bytes as they are, whatever they mean. Unlike XXH3 over the whole it is made of
+/// leaves, which many threads can share.
+Digest file_digest(Bytes bytes);
 
 /// Verifies every stored checksum: one finding for each that is wrong, one for all that are right.
 std::vector<Finding> verify_checksums(const Checkpoint& checkpoint, Threads threads = {});

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "formats/formats.h"
+#include "src/cli/collection_output.h"
 
 namespace ckptverify::cli {
 
@@ -17,9 +18,10 @@ void add_common_options(CLI::App& command, CommonOptions& options, Bulk bulk) {
   }
 }
 
-int report_error(const Error& error) {
-  std::cerr << "ckptverify: " << error.text() << '\n';
-  switch (error.kind) {
+namespace {
+
+int code_of_kind(ErrorKind kind) {
+  switch (kind) {
     case ErrorKind::kUsage:
       return kExitUsage;
     case ErrorKind::kUnreadable:
@@ -30,6 +32,47 @@ int report_error(const Error& error) {
       return kExitInconclusive;
   }
   CKPTVERIFY_ASSERT(false);
+}
+
+std::string_view kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kUnreadable:
+      return "unreadable";
+    case ErrorKind::kMalformed:
+      return "malformed";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+  }
+  CKPTVERIFY_ASSERT(false);
+}
+
+Json error_json(const Error& error) {
+  Json json = Json::Object{{"kind", kind_name(error.kind)},
+                           {"subject", error.subject},
+                           {"message", error.message},
+                           {"text", error.text()},
+                           {"exit_code", code_of_kind(error.kind)}};
+  if (error.offset) json.set("offset", *error.offset);
+  if (error.cause) json.set("cause", error.cause->id());
+  return json;
+}
+
+}  // namespace
+
+int report_error(const Error& error) {
+  std::cerr << "ckptverify: " << error.text() << '\n';
+  return code_of_kind(error.kind);
+}
+
+int code_of(const Result<int>& result, std::string_view command, Output output) {
+  if (result) return *result;
+  if (output == Output::kJson) {
+    print_json(Json::Object{{"schema", "ckptverify." + std::string(command) + "/1"},
+                            {"error", error_json(result.error())}});
+  }
+  return report_error(result.error());
 }
 
 int exit_code(Verdict verdict) {
@@ -44,9 +87,26 @@ int exit_code(Verdict verdict) {
   CKPTVERIFY_ASSERT(false);
 }
 
-Result<Checkpoint> read_checkpoint(const std::filesystem::path& path) {
+Error in_checkpoint(const std::filesystem::path& path, Error error) {
+  const std::string name = path.string();
+  if (error.subject.empty()) {
+    error.subject = name;
+  } else if (!error.subject.starts_with(name)) {
+    error.subject = name + ": " + error.subject;
+  }
+  return error;
+}
+
+Result<Checkpoint> read_checkpoint(const std::filesystem::path& path, Depth depth) {
   CKPTVERIFY_TRY(const Source source, Source::open(path));
-  return formats().read(source);
+  return read_checkpoint(source, depth);
+}
+
+Result<Checkpoint> read_checkpoint(const Source& source, Depth depth) {
+  CKPTVERIFY_TRY_VOID(refuse_collection(source));
+  auto checkpoint = formats().at(depth).read(source);
+  if (!checkpoint) return in_checkpoint(source.name(), std::move(checkpoint).error());
+  return checkpoint;
 }
 
 void print_json(const Json& json) {
@@ -65,6 +125,21 @@ std::string size_text(std::uint64_t size) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
   return text.data();
+}
+
+std::string plain_text(std::string_view text) {
+  std::string plain;
+  for (const char character : text) {
+    const auto code = static_cast<unsigned char>(character);
+    if (code >= 0x20 && code != 0x7f) {
+      plain += character;
+      continue;
+    }
+    std::array<char, 8> escape{};
+    std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(code));
+    plain += escape.data();
+  }
+  return plain;
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {

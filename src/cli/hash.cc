@@ -5,6 +5,8 @@
 #include <iostream>
 #include <memory>
 
+#include "src/cli/progress.h"
+
 namespace ckptverify::cli {
 namespace {
 
@@ -35,46 +37,58 @@ Json tensors_json(const Checkpoint& checkpoint, const Fingerprint& fingerprint) 
   return tensors;
 }
 
-Json files_json(const Checkpoint& checkpoint) {
+Json files_json(const Checkpoint& checkpoint, const Hashes& hashes) {
   Json::Array files;
-  for (const Source& file : checkpoint.files) {
+  for (std::size_t index = 0; index < checkpoint.files.size(); ++index) {
+    const Source& file = checkpoint.files[index];
     files.push_back(Json::Object{{"name", file.name()},
                                  {"bytes", std::uint64_t{file.bytes().size()}},
-                                 {"xxh3", hash_bytes(file.bytes()).hex()}});
+                                 {"digest", hashes.files[index].text()}});
   }
   return files;
 }
 
-void print_text(const Checkpoint& checkpoint, const Fingerprint& fingerprint) {
-  std::cout << fingerprint.whole.text() << "  " << checkpoint.format << '\n';
-  for (const auto& [label, component] : fingerprint.components) {
+Json hash_json(const Checkpoint& checkpoint, const Hashes& hashes) {
+  Json::Array uninterpreted(checkpoint.uninterpreted.begin(), checkpoint.uninterpreted.end());
+  return Json::Object{{"schema", "ckptverify.hash/1"},
+                      {"format", checkpoint.format},
+                      {"fingerprint", hashes.fingerprint.whole.text()},
+                      {"components", components_json(hashes.fingerprint)},
+                      {"tensors", tensors_json(checkpoint, hashes.fingerprint)},
+                      {"files", files_json(checkpoint, hashes)},
+                      {"uninterpreted", std::move(uninterpreted)}};
+}
+
+void print_text(const Checkpoint& checkpoint, const Hashes& hashes) {
+  std::cout << hashes.fingerprint.whole.text() << "  " << checkpoint.format << '\n';
+  for (const auto& [label, component] : hashes.fingerprint.components) {
     std::cout << component.all.text() << "  " << label << "  (" << component.entry_count
               << " entries, " << size_text(component.tensor_bytes) << " of tensors)\n";
   }
-  for (const Source& file : checkpoint.files) {
-    std::cout << "xxh3:" << hash_bytes(file.bytes()).hex() << "  " << file.name() << "  ("
+  for (std::size_t index = 0; index < checkpoint.files.size(); ++index) {
+    const Source& file = checkpoint.files[index];
+    std::cout << hashes.files[index].text() << "  file " << file.name() << "  ("
               << size_text(file.bytes().size()) << ")\n";
   }
   for (const std::string& what : checkpoint.uninterpreted) {
-    std::cout << "not interpreted, not in the fingerprint: " << what << '\n';
+    std::cout << "not interpreted, not in the fingerprint: " << plain_text(what) << '\n';
   }
+}
+
+Result<Hashes> hash_with_progress(const Checkpoint& checkpoint, const HashOptions& options) {
+  Progress progress("hashing", bytes_of_files(checkpoint));
+  auto hashes = hash_checkpoint(checkpoint, {options.common.threads, progress.bytes_read()});
+  if (!hashes) return in_checkpoint(options.checkpoint, std::move(hashes).error());
+  return hashes;
 }
 
 Result<int> run_hash(const HashOptions& options) {
   CKPTVERIFY_TRY(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
-  CKPTVERIFY_TRY(const Fingerprint digests,
-                 fingerprint(checkpoint, Threads{options.common.threads}));
+  CKPTVERIFY_TRY(const Hashes hashes, hash_with_progress(checkpoint, options));
   if (options.common.output() == Output::kText) {
-    print_text(checkpoint, digests);
+    print_text(checkpoint, hashes);
   } else {
-    Json::Array uninterpreted(checkpoint.uninterpreted.begin(), checkpoint.uninterpreted.end());
-    print_json(Json::Object{{"schema", "ckptverify.hash/1"},
-                            {"format", checkpoint.format},
-                            {"fingerprint", digests.whole.text()},
-                            {"components", components_json(digests)},
-                            {"tensors", tensors_json(checkpoint, digests)},
-                            {"files", files_json(checkpoint)},
-                            {"uninterpreted", std::move(uninterpreted)}});
+    print_json(hash_json(checkpoint, hashes));
   }
   return checkpoint.uninterpreted.empty() ? kExitPass : kExitInconclusive;
 }
@@ -88,14 +102,15 @@ void add_hash(CLI::App& application, int& exit_code) {
   command->add_option("checkpoint", options->checkpoint, "File or directory")->required();
   add_common_options(*command, options->common, Bulk::kYes);
   command->footer(
-      "The fingerprint (ckv1:...) depends on the state alone: not on the format, the sharding or "
-      "the\n"
-      "machine. File digests (xxh3:...) are XXH3-128 over the bytes of each file.\n"
+      "The fingerprint depends on the state alone: not on the format, the sharding or the "
+      "machine.\n"
+      "A file's digest is of its bytes as they are. Both are defined in docs/fingerprint.md.\n"
+      "Exit codes: 0 done, 1 malformed, 2 not all of it was interpreted, 64 wrong usage,\n"
+      "66 cannot be opened.\n"
       "Examples: ckptverify hash checkpoints/step-1000\n"
-      "          ckptverify hash model.safetensors --json");
+      "          ckptverify hash model.safetensors --json --threads 1");
   command->callback([options, &exit_code] {
-    const Result<int> code = run_hash(*options);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(run_hash(*options), "hash", options->common.output());
   });
 }
 

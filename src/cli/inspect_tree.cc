@@ -1,0 +1,247 @@
+// The tree of `inspect`: entries in natural order, a line for every module with more than one
+// entry, modules of one member in one line with it.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <map>
+
+#include "src/cli/inspect_output.h"
+
+namespace ckptverify::cli {
+namespace {
+
+// Levels of modules that get a line of their own; deeper names stay joined. Real models nest less,
+// and a hostile path of a million dots costs no more.
+constexpr std::size_t kLevelsMax = 12;
+constexpr std::size_t kNameWidth = 34;
+constexpr std::size_t kTypeWidth = 26;
+
+/// Digits count as one number: "layers.9" comes before "layers.10".
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::size_t first_end = std::min(a.find_first_not_of("0123456789", i), a.size());
+      const std::size_t second_end = std::min(b.find_first_not_of("0123456789", j), b.size());
+      const std::size_t first_size = first_end - i;
+      const std::size_t second_size = second_end - j;
+      if (first_size != second_size) return first_size < second_size;
+      const int order = a.substr(i, first_size).compare(b.substr(j, second_size));
+      if (order != 0) return order < 0;
+      i = first_end;
+      j = second_end;
+      continue;
+    }
+    // A dot ends a name and comes before everything that goes on.
+    const auto rank = [](char c) {
+      return c == '.' ? -1 : static_cast<int>(static_cast<unsigned char>(c));
+    };
+    if (a[i] != b[j]) return rank(a[i]) < rank(b[j]);
+    ++i;
+    ++j;
+  }
+  return a.size() - i < b.size() - j;
+}
+
+/// The ends of a path's modules: positions behind each dot, as many as get a line.
+std::vector<std::size_t> module_ends(std::string_view path) {
+  std::vector<std::size_t> ends;
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos && ends.size() < kLevelsMax;
+       dot = path.find('.', dot + 1)) {
+    ends.push_back(dot + 1);
+  }
+  return ends;
+}
+
+struct Total {
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+};
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string share_text(std::uint64_t bytes, std::uint64_t all) {
+  if (all == 0) return "";
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%5.1f %%",
+                100.0 * static_cast<double>(bytes) / static_cast<double>(all));
+  return text.data();
+}
+
+std::string size_and_share(std::uint64_t bytes, std::uint64_t all) {
+  return padded(size_text(bytes), 12) + share_text(bytes, all);
+}
+
+std::string count_text(std::uint64_t count, std::string_view what) {
+  if (count == 1) return "1 " + std::string(what);
+  return std::to_string(count) + " " + (what == "entry" ? "entries" : std::string(what) + "s");
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.5g", value);
+  return text.data();
+}
+
+std::string statistics_text(const Statistics& statistics) {
+  std::string text;
+  if (statistics.minimum) {
+    text = "min " + number_text(*statistics.minimum) + " max " + number_text(*statistics.maximum) +
+           " mean " + number_text(*statistics.mean) + " ";
+  }
+  return text + "nan " + std::to_string(statistics.nan) + " inf " +
+         std::to_string(statistics.infinite) + " zero " + std::to_string(statistics.zero);
+}
+
+// A value longer than a line is shown by its beginning; --json has it whole.
+constexpr std::size_t kValueShownMax = 60;
+
+std::string shortened(std::string text) {
+  if (text.size() <= kValueShownMax) return text;
+  std::size_t end = kValueShownMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "... (" + std::to_string(text.size()) + " characters)";
+}
+
+class Tree {
+ public:
+  Tree(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown)
+      : checkpoint_(checkpoint) {
+    for (const Entry& entry : checkpoint.entries) all_bytes_ += own_bytes(entry);
+    for (const ShownEntry& one : shown) groups_[component_label(*one.entry)].push_back(&one);
+  }
+
+  void print() {
+    std::cout << "format " << checkpoint_.format << ", "
+              << count_text(checkpoint_.files.size(), "file") << ", "
+              << count_text(checkpoint_.entries.size(), "entry") << ", " << size_text(all_bytes_)
+              << " of tensors\n";
+    for (const Component component : components()) {
+      for (auto& [label, entries] : groups_) {
+        if (entries.front()->entry->component == component) print_group(label, entries);
+      }
+    }
+    for (const std::string& what : checkpoint_.uninterpreted) {
+      std::cout << "\nnot interpreted: " << plain_text(what) << '\n';
+    }
+  }
+
+ private:
+  void print_group(const std::string& label, std::vector<const ShownEntry*>& entries) {
+    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+      return natural_less(relative_path(*a->entry), relative_path(*b->entry));
+    });
+    totals_.clear();
+    Total whole;
+    for (const ShownEntry* one : entries) {
+      const std::string_view path = relative_path(*one->entry);
+      const std::uint64_t bytes = own_bytes(*one->entry);
+      whole.bytes += bytes;
+      for (const std::size_t end : module_ends(path)) {
+        Total& total = totals_[path.substr(0, end)];
+        total.bytes += bytes;
+        ++total.entries;
+      }
+    }
+    std::cout << '\n'
+              << padded(label, kNameWidth) << "  "
+              << padded(count_text(entries.size(), "entry"), kTypeWidth) << "  "
+              << size_and_share(whole.bytes, all_bytes_) << '\n';
+    std::string_view previous;
+    for (const ShownEntry* one : entries) {
+      const std::string_view path = relative_path(*one->entry);
+      print_entry(*one, path, previous);
+      previous = path;
+    }
+  }
+
+  /// The lines of the modules that begin with this entry, and its own.
+  void print_entry(const ShownEntry& shown, std::string_view path, std::string_view previous) {
+    const auto ends = module_ends(path);
+    std::size_t start = 0;  // of the name that is not yet printed
+    std::size_t indent = 2;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::string_view module = path.substr(0, ends[i]);
+      const Total& total = totals_[module];
+      if (total.entries == 1) break;  // joined with its only member
+      if (i + 1 < ends.size() && totals_[path.substr(0, ends[i + 1])].entries == total.entries) {
+        continue;  // joined with its only module
+      }
+      if (previous.substr(0, module.size()) != module) {
+        std::cout << std::string(indent, ' ')
+                  << padded(plain_text(path.substr(start, ends[i] - start - 1)),
+                            kNameWidth - std::min(indent, kNameWidth))
+                  << "  " << padded(count_text(total.entries, "entry"), kTypeWidth) << "  "
+                  << size_and_share(total.bytes, all_bytes_) << '\n';
+      }
+      start = ends[i];
+      indent += 2;
+    }
+    std::cout << std::string(indent, ' ')
+              << padded(plain_text(path.substr(start)), kNameWidth - std::min(indent, kNameWidth))
+              << "  " << node_text(shown) << '\n';
+  }
+
+  std::string node_text(const ShownEntry& shown) const {
+    const Entry& entry = *shown.entry;
+    std::string text;
+    if (const auto* tensor = std::get_if<Tensor>(&entry.node)) {
+      text = padded(std::string(dtype_name(tensor->dtype)) + " " + shape_text(tensor->shape),
+                    kTypeWidth) +
+             "  ";
+      if (tensor->absent) {
+        text += "no data";
+      } else {
+        text += size_and_share(logical_size(*tensor), entry.alias_of.empty() ? all_bytes_ : 0);
+      }
+    } else if (const auto* value = std::get_if<Value>(&entry.node)) {
+      text = std::string(value_type(*value)) + " " + shortened(value_text(*value));
+    } else if (const auto* object = std::get_if<Opaque>(&entry.node)) {
+      text = "object of " + plain_text(object->type) + ", not modelled";
+    } else {
+      const auto& composite = *std::get<std::shared_ptr<const Composite>>(entry.node);
+      text =
+          padded(composite.kind + " of " + count_text(composite.parts.size(), "part"), kTypeWidth) +
+          "  " + size_and_share(own_bytes(entry), all_bytes_);
+    }
+    if (!entry.alias_of.empty()) text += "  tied to " + plain_text(entry.alias_of);
+    if (shown.statistics) text += "  " + statistics_text(*shown.statistics);
+    if (!shown.digest.empty()) text += "  " + shown.digest;
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  }
+
+  const Checkpoint& checkpoint_;
+  std::uint64_t all_bytes_ = 0;
+  std::map<std::string, std::vector<const ShownEntry*>> groups_;
+  std::map<std::string_view, Total> totals_;  // of one group, by module
+};
+
+std::uint64_t bytes_of(const Node& node) {
+  if (const auto* tensor = std::get_if<Tensor>(&node)) {
+    return tensor->absent ? 0 : logical_size(*tensor);
+  }
+  std::uint64_t bytes = 0;
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
+    for (const auto& [name, part] : (*composite)->parts) bytes += bytes_of(part);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t own_bytes(const Entry& entry) {
+  return entry.alias_of.empty() ? bytes_of(entry.node) : 0;
+}
+
+void print_tree(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown) {
+  Tree(checkpoint, shown).print();
+}
+
+}  // namespace ckptverify::cli

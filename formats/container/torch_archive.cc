@@ -240,6 +240,13 @@ Result<PickleBytes> pickle_bytes(const TorchArchive& archive, const ZipEntry& en
   return bytes;
 }
 
+/// What is beyond us in an archive that contradicts itself is damage first of all.
+Error weightier(const TorchArchive& archive, Error error) {
+  if (error.kind != ErrorKind::kUnsupported || archive.zip.findings.empty()) return error;
+  const Finding& first = archive.zip.findings.front();
+  return {.message = first.message, .cause = first.cause};
+}
+
 /// Whether the record is not what its checksum is of.
 bool is_damaged(const TorchArchive& archive, const ZipEntry& entry) {
   if (entry.crc == 0) return false;
@@ -283,7 +290,9 @@ Result<TorchArchive> open_torch_archive(const ArchivePlace& place, std::string n
   archive.name = std::move(name);
   CKPTVERIFY_TRY(archive.zip, read_zip(place));
   CKPTVERIFY_TRY_VOID(check_prefix(archive));
-  CKPTVERIFY_TRY_VOID(read_small_records(archive));
+  if (auto read = read_small_records(archive); !read) {
+    return weightier(archive, std::move(read).error());
+  }
   return archive;
 }
 
@@ -302,7 +311,9 @@ Result<PickleTree> read_archive_tree(TorchArchive& archive) {
                  .offset = archive.place.base,
                  .cause = Cause{CauseKind::kLayout}};
   }
-  CKPTVERIFY_TRY(auto decoded, pickle_bytes(archive, *entry));
+  auto decoded_bytes = pickle_bytes(archive, *entry);
+  if (!decoded_bytes) return weightier(archive, std::move(decoded_bytes).error());
+  PickleBytes decoded = *std::move(decoded_bytes);
   const std::uint64_t size = entry->size;
   auto tree = entry->deflated ? read_pickle(std::move(decoded.owned), entry->payload_offset)
                               : read_pickle(decoded.view, entry->payload_offset);

@@ -72,6 +72,31 @@ void compare_local(Notes& notes, const LocalHeader& local, const CentralHeader& 
   known(at + 22, "zip size differs from the directory's", local.size, central.size);
 }
 
+/// Entries whose payload we can read. One that is said to be encrypted or compressed otherwise in
+/// one place alone is damaged; in both places it is beyond us.
+Result<void> check_readable(const Notes& notes, const LocalHeader& local,
+                            const CentralHeader& central) {
+  const bool flags_known = (central.flags & ~zip::kFlagsKnown) == 0;
+  const bool method_known = central.method == 0 || central.method == 8;
+  if (flags_known && method_known) return {};
+  const std::uint64_t at = central.local_offset + (flags_known ? 8 : 6);
+  const std::uint16_t found = flags_known ? local.method : local.flags;
+  const std::uint16_t expected = flags_known ? central.method : central.flags;
+  if (found != expected) {
+    return notes.fault(at, CauseKind::kBitrot,
+                       std::string(flags_known ? "zip method" : "zip flags") + " of " +
+                           central.name + " differ from the directory's" +
+                           numbers(found, expected));
+  }
+  return Error{
+      .kind = ErrorKind::kUnsupported,
+      .message = "zip entry " + central.name + " is compressed or encrypted; found method " +
+                 std::to_string(central.method) + " and flags " + std::to_string(central.flags) +
+                 ", expected method 0 or 8 and flag bits "
+                 "1, 2, 3 and 11 only",
+      .offset = notes.place().base + at};
+}
+
 /// Whether the local header has a zip64 field, which decides the width of the descriptor.
 Result<bool> read_local_extra(Notes& notes, const CentralHeader& central, std::uint64_t at,
                               Bytes extra) {
@@ -157,6 +182,7 @@ Result<LocatedEntry> read_local(Notes& notes, const CentralHeader& central,
                            numbers(signature, zip::kLocalSignature));
   }
   CKPTVERIFY_TRY(const auto local, parse_local(reader));
+  CKPTVERIFY_TRY_VOID(check_readable(notes, local, central));
   compare_local(notes, local, central);
   if (local.name != central.name) {
     return notes.fault(at + kLocalSize, CauseKind::kBitrot,

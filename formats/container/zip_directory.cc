@@ -19,7 +19,6 @@ constexpr std::uint64_t kLocator64Size = 20;
 // An end record is looked for this far before the end of the file: its comment can have 65535
 // bytes, and PyTorch itself tolerates about 64 KiB of trailing bytes. Beyond, the archive is cut.
 constexpr std::uint64_t kEndSearchBytes = 1 << 20;
-constexpr std::uint16_t kFlagsKnown = 0x080e;  // descriptor, UTF-8, and deflate's effort
 // Extra fields of other zip writers, which say nothing about the payload: timestamps and owners.
 constexpr std::uint16_t kExtraHarmless[] = {0x000a, 0x5455, 0x5855, 0x7855, 0x7875, 0xcafe};
 
@@ -201,18 +200,6 @@ Result<CentralHeader> read_central(Notes& notes, ByteReader& reader) {
   CKPTVERIFY_TRY([[maybe_unused]] const auto comment, reader.take(comment_size));
   header.name = as_text(name);
   if (disk != 0) return notes.fault(at + 34, CauseKind::kLayout, "zip entry is on another disk");
-  if ((header.flags & ~kFlagsKnown) != 0) {
-    return Error{.kind = ErrorKind::kUnsupported,
-                 .message = "zip entry is encrypted or patched; found flags " +
-                            std::to_string(header.flags) + ", expected bits 1, 2, 3 and 11 only",
-                 .offset = notes.place().base + at + 8};
-  }
-  if (header.method != 0 && header.method != 8) {
-    return Error{.kind = ErrorKind::kUnsupported,
-                 .message = "zip entry is compressed; found method " +
-                            std::to_string(header.method) + ", expected 0 or 8",
-                 .offset = notes.place().base + at + 10};
-  }
   notes.claim(at, 4, Owner::kFraming, "zip directory");
   notes.claim(at + 4, 2, Owner::kUnverifiable, "zip made-by version");
   notes.claim(at + 6, 30, Owner::kFraming, "zip directory");

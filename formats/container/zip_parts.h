@@ -15,6 +15,7 @@ namespace ckptverify::zip {
 inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
 inline constexpr std::uint64_t kLocalSize = 30;
 inline constexpr std::uint16_t kFlagDescriptor = 0x0008;
+inline constexpr std::uint16_t kFlagsKnown = 0x080e;  // descriptor, UTF-8, and deflate's effort
 inline constexpr std::uint16_t kExtraZip64 = 0x0001;
 inline constexpr std::uint16_t kExtraPadding = 0x4246;  // "FB"
 

@@ -9,43 +9,41 @@
 namespace ckptverify {
 namespace {
 
-// Everything of these modules (and of those below them): what they do, they do to the machine.
-constexpr std::array<std::string_view, 36> kDangerousModules = {
-    "os",     "posix",     "nt",      "sys",      "subprocess", "_posixsubprocess",
-    "socket", "_socket",   "shutil",  "ctypes",   "_ctypes",    "importlib",
-    "imp",    "runpy",     "pty",     "commands", "code",       "codeop",
-    "bdb",    "pdb",       "timeit",  "cProfile", "profile",    "trace",
-    "pickle", "_pickle",   "marshal", "shelve",   "dill",       "webbrowser",
-    "pip",    "ensurepip", "io",      "_io",      "types",      "torch.hub"};
+// Names of a kind that are listed one by one; a hostile file could have as many as it likes.
+constexpr std::size_t kShownMax = 64;
 
-constexpr std::array<std::string_view, 27> kDangerousNames = {
-    "builtins.eval",
-    "builtins.exec",
-    "builtins.execfile",
-    "builtins.compile",
-    "builtins.__import__",
-    "builtins.open",
-    "builtins.file",
-    "builtins.input",
-    "builtins.raw_input",
-    "builtins.setattr",
-    "builtins.delattr",
-    "builtins.globals",
-    "builtins.locals",
-    "builtins.vars",
-    "builtins.apply",
-    "builtins.breakpoint",
-    "builtins.help",
-    "builtins.map",
-    "builtins.filter",
-    "operator.attrgetter",
-    "operator.methodcaller",
-    "torch.load",
-    "torch.serialization.load",
-    "torch.jit.load",
-    "numpy.load",
-    "numpy.testing._private.utils.runstring",
-    "functools.reduce"};
+// Everything of these modules (and of those below them): what they do, they do to the machine.
+constexpr std::string_view kDangerousModules =
+    " os posix nt ntpath posixpath sys subprocess pty commands _posixsubprocess socket "
+    "_socket ssl asyncio http httplib urllib urllib2 requests aiohttp ftplib smtplib "
+    "telnetlib xmlrpc webbrowser shutil tempfile signal ctypes _ctypes importlib imp "
+    "zipimport pkgutil runpy code codeop bdb pdb timeit cProfile profile trace doctest pydoc "
+    "pickle _pickle marshal shelve cloudpickle pip ensurepip venv distutils setuptools "
+    "threading _thread gc inspect multiprocessing idlelib lib2to3 linecache winreg msvcrt "
+    "torch.hub torch.package torch.utils.cpp_extension torch.distributed.rpc "
+    "torch.utils.model_zoo numpy.f2py numpy.testing numpy.distutils ";
+
+constexpr std::string_view kDangerousNames =
+    " builtins.eval builtins.exec builtins.execfile builtins.compile builtins.__import__ "
+    "builtins.open builtins.file builtins.input builtins.raw_input builtins.setattr "
+    "builtins.delattr builtins.globals builtins.locals builtins.vars builtins.apply "
+    "builtins.breakpoint builtins.help builtins.map builtins.filter io.open io.open_code "
+    "io.FileIO _io.open _io.open_code _io.FileIO types.CodeType types.FunctionType "
+    "types.LambdaType types.ModuleType types.MethodType operator.attrgetter "
+    "operator.methodcaller functools.reduce logging.config uuid._get_command_stdout "
+    "collections.namedtuple dill._dill._create_function dill._dill._create_code "
+    "dill._dill._import_module dill._dill._eval_repr dill.loads dill.load joblib.load "
+    "torch.load torch.serialization.load torch.jit.load "
+    "torch.jit.unsupported_tensor_ops.execWrapper torch._utils._import_dotted_name "
+    "numpy.load ";
+
+// Modules that every module of Python reaches by their own name ("torch.os.system"), and attributes
+// that lead from any object to everything else.
+constexpr std::string_view kWaysOut =
+    " os sys subprocess posix shutil socket ctypes importlib builtins pickle runpy pty "
+    "__builtins__ __globals__ __import__ __subclasses__ __getattribute__ __reduce__ "
+    "__reduce_ex__ __code__ __mro__ __bases__ __base__ __dict__ __class__ __init__ "
+    "__closure__ __loader__ __spec__ ";
 
 // What every PyTorch installation has.
 constexpr std::array<std::string_view, 22> kAtHome = {
@@ -53,6 +51,11 @@ constexpr std::array<std::string_view, 22> kAtHome = {
     "argparse", "datetime",  "pathlib",  "enum",        "functools", "random",
     "decimal",  "fractions", "uuid",     "operator",    "itertools", "typing",
     "string",   "math",      "logging",  "__torch__"};
+
+/// Whether the word is in a list of words, each between two spaces.
+bool is_in(std::string_view list, std::string_view word) {
+  return list.find(" " + std::string(word) + " ") != std::string_view::npos;
+}
 
 bool is_below(std::string_view name, std::string_view module) {
   return name.size() > module.size() && name.starts_with(module) && name[module.size()] == '.';
@@ -82,12 +85,32 @@ bool is_at_home(std::string_view name) {
                      [&](std::string_view module) { return is_below(name, module); });
 }
 
-/// getattr(Class, "NAME") is how some Pythons write an enumeration's member; getattr of anything
-/// else walks to what the pickle does not name.
-bool is_getattr_chain(const PickleNode& node) {
-  if (node.kind != PickleKind::kCall || callee(node) != "builtins.getattr") return false;
+/// Whether a part of a dotted name leads out of the module that it is looked up in.
+bool leads_out(std::string_view name) {
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (is_in(kWaysOut, part)) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// getattr(Class, "NAME") is how some Pythons write an enumeration's member, and getattr(object,
+/// "name") how all write a bound method; a chain of them walks to what the pickle does not name.
+/// The name of a dangerous one, or nothing.
+std::string dangerous_attribute(const PickleNode& node) {
+  const bool call = node.kind == PickleKind::kCall && node.items()[0]->name() == "getattr";
+  if (!call || callee(node) != "builtins.getattr") return {};
   const PickleNode* object = argument(node, 0);
-  return object == nullptr || object->kind != PickleKind::kGlobal;
+  const PickleNode* attribute = argument(node, 1);
+  const auto text = attribute == nullptr ? std::nullopt : attribute->string();
+  const bool named = object != nullptr && object->kind == PickleKind::kGlobal;
+  const bool made = object != nullptr && object->items().size() >= 2 &&
+                    callee(*object) != "builtins.getattr" && !callee(*object).empty();
+  if (!text || (!named && !made) || (made && leads_out(*text))) return "builtins.getattr";
+  const std::string name = qualified_name(*object) + "." + std::string(*text);
+  return named && (leads_out(*text) || is_dangerous(name)) ? name : std::string();
 }
 
 Finding dangerous(const std::string& name, std::uint64_t offset) {
@@ -129,32 +152,41 @@ const PickleNode* argument(const PickleNode& node, std::size_t index) {
 }
 
 bool is_dangerous(std::string_view name) {
-  return std::find(kDangerousNames.begin(), kDangerousNames.end(), name) != kDangerousNames.end() ||
-         std::any_of(kDangerousModules.begin(), kDangerousModules.end(),
-                     [&](std::string_view module) { return is_below(name, module); });
+  if (is_in(kDangerousNames, name)) return true;
+  for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    if (is_in(kDangerousModules, name.substr(0, dot))) return true;
+  }
+  return false;
 }
 
 std::vector<Finding> judge_globals(const PickleTree& tree) {
   std::map<std::string, std::uint64_t> bad;
   std::set<std::string> foreign;
   for (const PickleNode& node : tree.nodes()) {
-    if (is_getattr_chain(node)) bad.emplace("builtins.getattr", node.offset);
+    if (auto name = dangerous_attribute(node); !name.empty()) {
+      bad.emplace(std::move(name), node.offset);
+    }
     if (node.kind != PickleKind::kGlobal) continue;
     const std::string name = qualified_name(node);
-    if (is_dangerous(name)) {
+    if (is_dangerous(name) || leads_out(node.name())) {
       bad.emplace(name, node.offset);
     } else if (!is_at_home(name)) {
       foreign.insert(name);
     }
   }
   std::vector<Finding> findings;
-  for (const auto& [name, offset] : bad) findings.push_back(dangerous(name, offset));
+  for (const auto& [name, offset] : bad) {
+    if (findings.size() == kShownMax) break;
+    findings.push_back(dangerous(name, offset));
+  }
   if (!foreign.empty()) {
     Finding finding{.check = "static.pickle",
                     .status = Status::kWarn,
                     .message = "loading needs classes beyond PyTorch, NumPy and Python: " +
                                std::to_string(foreign.size())};
-    for (const std::string& name : foreign) finding.evidence.push_back({"class", name});
+    for (const std::string& name : foreign) {
+      if (finding.evidence.size() < kShownMax) finding.evidence.push_back({"class", name});
+    }
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -200,6 +200,37 @@ TEST(PickleGlobals, AllowsAnEnumerationsMemberAndNoLongerChain) {
   EXPECT_EQ(judge_globals(*chain)[0].status, Status::kFail);
 }
 
+TEST(PickleGlobals, SeesTheWaysAroundAName) {
+  const auto subject = [](const std::string& body) {
+    const auto tree = read("\x80\x04" + body + ".");
+    EXPECT_TRUE(tree) << tree.error().text();
+    for (const Finding& finding : tree ? judge_globals(*tree) : std::vector<Finding>()) {
+      if (finding.status == Status::kFail) return finding.subject;
+    }
+    return "none"s;
+  };
+  EXPECT_EQ(subject("ctorch\nos.system\n"), "torch.os.system");
+  EXPECT_EQ(subject("cbuiltins\ngetattr\nctorch\nos\nX\6\0\0\0system\x86R"s), "torch.os");
+  EXPECT_EQ(subject("cbuiltins\ngetattr\nctorch\nserialization\nX\4\0\0\0load\x86R"s),
+            "torch.serialization.load");
+  EXPECT_EQ(subject("ccollections\nOrderedDict.__init__.__globals__\n"),
+            "collections.OrderedDict.__init__.__globals__");
+  EXPECT_EQ(subject("ctypes\nSimpleNamespace\n"), "none");
+  EXPECT_EQ(subject("cmine.os\nThing\n"), "none");
+  const std::string object = "cmine\nThing\n)R";
+  EXPECT_EQ(subject("cbuiltins\ngetattr\n" + object + "X\4\0\0\0step\x86R"s), "none");  // a method
+  EXPECT_EQ(subject("cbuiltins\ngetattr\n" + object + "X\x9\0\0\0__class__\x86R"s),
+            "builtins.getattr");
+  EXPECT_EQ(subject("(imine\nThing\n"), "none");
+  EXPECT_EQ(subject("(X\2\0\0\0idios\nsystem\n"s), "os.system");   // INST
+  EXPECT_EQ(subject("(cos\nsystem\nX\2\0\0\0ido"s), "os.system");  // OBJ
+}
+
+TEST(PickleGlobals, RefusesANameThatThePickleComputes) {
+  // getattr(str, "join")("", ["sys", "tem"]) as the name of a class.
+  expect_error("\x80\x04\x8c\2osNN\x86R\x93.", CauseKind::kPickleDep, 9);
+}
+
 TEST(PickleGlobals, LeavesWhatPyTorchWritesAlone) {
   const auto tree = read(pickled(testing::pickle_tensor()));
   ASSERT_TRUE(tree) << tree.error().text();

@@ -169,7 +169,9 @@ inline void expect_oracle(const Checkpoint& checkpoint, const std::string& oracl
     ASSERT_TRUE(bytes) << path << ": " << bytes.error().text();
     EXPECT_EQ(sha256_hex(bytes->view()), *expected.find("sha256")->string()) << path;
   }
-  for (const auto& [name, expected] : *oracle->find("values")->object()) {
+  const Json::Object no_values;
+  const Json* values = oracle->find("values");  // an oracle may speak of tensors alone
+  for (const auto& [name, expected] : values == nullptr ? no_values : *values->object()) {
     const std::string path = path_of_oracle(name);
     if (expected.string() != nullptr && expected.string()->starts_with('<')) {
       expected_paths.insert(path);  // an object: a test of its own says what becomes of it

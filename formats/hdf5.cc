@@ -15,6 +15,7 @@
 #include "ckptverify/fingerprint.h"
 #include "formats/container/hdf5_probe.h"
 #include "formats/container/hdf5_superblock.h"
+#include "formats/container/keras_components.h"
 #include "formats/hdf5_tensor.h"
 
 namespace ckptverify {
@@ -203,7 +204,10 @@ Checkpoint Builder::finish() && {
   const std::array<std::uint64_t, 1> sizes = {checkpoint_.files.front().bytes().size()};
   for (const ByteRange& gap : checkpoint_.coverage.gaps(sizes))
     own(gap.offset, gap.size, Owner::kUnverifiable, "hdf5 metadata");
-  assign_components(checkpoint_.entries);
+  if (is_keras_weights(checkpoint_.entries))
+    assign_keras_components(checkpoint_.entries);
+  else
+    assign_components(checkpoint_.entries);
   sort_entries(checkpoint_);
   return std::move(checkpoint_);
 }

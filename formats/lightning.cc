@@ -5,12 +5,12 @@
 //     meta.pt                           torch.save of everything else, by rank 0, written last
 #include "formats/lightning.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "formats/container/assembly.h"
+#include "formats/container/dcp_reader.h"
 #include "formats/container/generation.h"
 #include "formats/container/sharded_layout.h"
 
@@ -18,34 +18,6 @@ namespace ckptverify {
 namespace {
 
 constexpr std::string_view kMeta = "meta.pt";
-constexpr std::string_view kDcpMetadata = ".metadata";
-
-/// The rows after this format's own, which would only recognise the same directory again.
-FormatTable other_formats(const FormatTable& table) {
-  const auto rows = table.rows();
-  const auto own = std::find_if(rows.begin(), rows.end(),
-                                [](const Format& row) { return row.sniff == sniff_lightning; });
-  if (own == rows.end()) return table;
-  return FormatTable(rows.subspan(static_cast<std::size_t>(own - rows.begin()) + 1), table.depth());
-}
-
-bool has_distcp(const Source& source) {
-  return source.has_member(kDcpMetadata) ||
-         std::any_of(source.members().begin(), source.members().end(),
-                     [](const std::string& name) { return name.ends_with(".distcp"); });
-}
-
-void add_shards(Assembly& assembly) {
-  const Source& source = assembly.directory();
-  auto part = other_formats(assembly.table()).read(source);
-  for (const std::string& member : source.members()) assembly.use(member);
-  if (!part) return assembly.note(part.error());
-  // To the reader of the shards alone, meta.pt is a stranger.
-  std::erase_if(part->findings, [](const Finding& finding) {
-    return finding.status == Status::kWarn && finding.subject == kMeta;
-  });
-  assembly.absorb(*std::move(part), {});
-}
 
 /// The trainer's step counts the updates of all optimizers, so that none can have seen more.
 void check_steps(Checkpoint& checkpoint) {
@@ -62,13 +34,17 @@ void check_steps(Checkpoint& checkpoint) {
 }  // namespace
 
 bool sniff_lightning(const Source& source) {
-  if (!source.is_directory() || !has_distcp(source)) return false;
+  if (!source.is_directory() || !has_dcp_files(source)) return false;
   return source.has_member(kMeta) || directory_name(source).ends_with(".ckpt");
 }
 
 Result<Checkpoint> read_lightning(const Source& source, const FormatTable& table) {
   Assembly assembly("lightning", source, table);
-  add_shards(assembly);
+  if (const auto shards = read_dcp_into(assembly); !shards) {
+    assembly.note(shards.error());
+    for (const std::string& member : source.members())
+      if (is_dcp_file(member)) assembly.add_accessory(member);
+  }
   if (source.has_member(kMeta))
     assembly.add(std::string(kMeta), {});
   else

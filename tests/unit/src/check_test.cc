@@ -59,7 +59,7 @@ TEST(Check, PassesACleanCheckpoint) {
               ElementsAre("static.readable pass", "static.interpreted pass", "static.coverage pass",
                           "static.unverifiable pass", "static.checksums not-observed",
                           "static.finite pass", "static.components pass"));
-  EXPECT_EQ(findings[0].message, "read as memory: 4 entries in 8 bytes of 1 files");
+  EXPECT_EQ(findings[0].message, "read as memory: 4 entries in 8 bytes of 1 file");
   EXPECT_EQ(evidence_of(findings[2], "tensor"), "8");
 }
 
@@ -204,7 +204,7 @@ TEST(Check, TellsEmptyComponentsFromPresentOnes) {
   EXPECT_THAT(outcomes(findings),
               ElementsAre("fail sched-lost scheduler", "not-applicable scaler", "pass"));
   EXPECT_EQ(evidence_of(findings[0], "found"), "an empty state");
-  EXPECT_EQ(evidence_of(findings[2], "optimizer"), "1 entries");
+  EXPECT_EQ(evidence_of(findings[2], "optimizer"), "1 entry");
   EXPECT_EQ(evidence_of(findings[2], "scaler"), "empty");
   EXPECT_EQ(evidence_of(findings[2], "rng"), "absent");
 }
@@ -218,7 +218,7 @@ TEST(Check, ListsTheRanksOfAComponent) {
     if (entry.component == Component::kRng) entry.rank = rank++;
   }
   const auto findings = findings_of(checkpoint, "static.components");
-  EXPECT_EQ(evidence_of(findings.back(), "rng"), "2 entries in rng.0 rng.1");
+  EXPECT_EQ(evidence_of(findings.back(), "rng"), "2 entries, ranks 0-1");
 }
 
 TEST(Check, WarnsOfAMissingConfigUnlessItIsRequired) {
@@ -269,9 +269,61 @@ TEST(Check, NeverStopsEarly) {
   const auto findings = check_checkpoint(checkpoint, {.required = {Component::kOptimizer}});
   std::vector<std::string> causes;
   for (const RankedCause& ranked : rank_causes(findings)) causes.push_back(ranked.cause.id());
-  EXPECT_THAT(causes, ElementsAre("layout", "bitrot", "opt-lost"));
+  EXPECT_THAT(causes, ElementsAre("layout", "bitrot"));
+  EXPECT_THAT(
+      outcomes(findings_of(checkpoint, "static.components", {.required = {Component::kOptimizer}})),
+      ElementsAre("inconclusive optimizer", "warn config", "pass"));
   EXPECT_THAT(outcomes(findings_of(checkpoint, "static.finite")),
               ElementsAre("warn values model.w"));
+}
+
+TEST(Check, ClaimsNoLossWhereAPartCouldNotBeRead) {
+  Checkpoint checkpoint = training_state().build();
+  checkpoint.findings.push_back({.check = "static.container",
+                                 .status = Status::kFail,
+                                 .cause = Cause{.kind = CauseKind::kShardMissing},
+                                 .subject = "shard-2",
+                                 .message = "shard-2: is not there"});
+  const auto findings =
+      findings_of(checkpoint, "static.components", {.required = {Component::kRng}});
+  EXPECT_THAT(outcomes(findings), ElementsAre("inconclusive rng", "pass"));
+  EXPECT_EQ(evidence_of(findings[0], "unread"), "shard-2");
+  EXPECT_EQ(evidence_of(findings[1], "rng"), "not in what could be read");
+}
+
+TEST(Check, NamesTheGeneratorsAndTheRanksThatLackOne) {
+  MemoryCheckpoint state = training_state();
+  state.value("rng.python.0", std::int64_t{1}).value("rng.numpy.0", std::int64_t{2});
+  state.value("rng.cuda.0", std::int64_t{3}).value("rng.torch.0", std::int64_t{4});
+  Checkpoint checkpoint = state.build();
+  for (Entry& entry : checkpoint.entries) {
+    if (entry.component == Component::kRng) entry.rank = entry.path == "rng.cuda.0" ? 0 : 3;
+  }
+  const auto findings = findings_of(checkpoint, "static.components");
+  EXPECT_EQ(evidence_of(findings.back(), "rng"),
+            "4 entries of cuda, numpy, python, torch cpu, ranks 0, 3");
+  EXPECT_THAT(findings.back().message, HasSubstr("rng (cuda, numpy, python, torch cpu)"));
+  ASSERT_EQ(findings.size(), 6U);
+  EXPECT_EQ(findings[0].message, "rng: some ranks have no state; found ranks 0, 3, expected 0-3");
+  EXPECT_EQ(findings[1].message,
+            "rng: only some ranks have the state of cuda; found ranks 0 of 0, 3");
+}
+
+TEST(Check, FailsWhatIsNotFiniteWhereThatIsAskedFor) {
+  MemoryCheckpoint state;
+  state.tensor("model.w", DType::kFloat32, {1},
+               bytes_of<float>({std::numeric_limits<float>::infinity()}));
+  state.tensor("model.z", DType::kFloat32, {2}, bytes_of<float>({0, 0}));
+  EXPECT_THAT(
+      outcomes(findings_of(state.build(), "static.finite", {.not_finite = NotFinite::kFail})),
+      ElementsAre("fail values model.w", "fail values model.z"));
+}
+
+TEST(Check, GivesTheFingerprintOfTheSamePass) {
+  const Checkpoint checkpoint = training_state().build();
+  const CheckResult result = check_and_fingerprint(checkpoint);
+  ASSERT_TRUE(result.fingerprint);
+  EXPECT_EQ(result.fingerprint->whole, fingerprint(checkpoint)->whole);
 }
 
 }  // namespace

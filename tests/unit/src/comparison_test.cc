@@ -354,5 +354,101 @@ TEST(Comparison, MeasuresNarrowFloats) {
   EXPECT_EQ(packed->first, "(0.5, 1.0)");
 }
 
+TEST(Comparison, SeesThroughWrappersPrefixesWhereItMay) {
+  MemoryCheckpoint plain;
+  MemoryCheckpoint wrapped;
+  const auto bytes = patterned_bytes(2);
+  plain.tensor("model.h.0.w", DType::kInt8, {2}, bytes).tensor("model.b", DType::kInt8, {2}, bytes);
+  wrapped.tensor("model.module._orig_mod.h.0._checkpoint_wrapped_module.w", DType::kInt8, {2},
+                 bytes);
+  wrapped.tensor("model.b", DType::kInt8, {2}, bytes);
+  EXPECT_EQ(comparison_of(plain, wrapped).differences.size(), 2U);
+  const Comparison comparison = comparison_of(plain, wrapped, {.names = Names::kByMeaning});
+  EXPECT_TRUE(comparison.equal());
+  EXPECT_THAT(comparison.notes,
+              ElementsAre("matched without wrappers' prefixes: 1 entry, such as h.0.w = "
+                          "module._orig_mod.h.0._checkpoint_wrapped_module.w"));
+  EXPECT_EQ(comparison.components.at("model").equal, 2U);
+}
+
+TEST(Comparison, KeepsAModuleThatIsNoWrapper) {
+  MemoryCheckpoint a;
+  MemoryCheckpoint b;
+  a.tensor("model.h.module.w", DType::kInt8, {2}, patterned_bytes(2));
+  b.tensor("model.h.w", DType::kInt8, {2}, patterned_bytes(2));
+  EXPECT_EQ(comparison_of(a, b, {.names = Names::kByMeaning}).differences.size(), 2U);
+}
+
+TEST(Comparison, DoesNotGuessWhereTwoNamesMeanOne) {
+  MemoryCheckpoint a;
+  MemoryCheckpoint b;
+  a.tensor("model.module.w", DType::kInt8, {2}, patterned_bytes(2));
+  a.tensor("model._orig_mod.w", DType::kInt8, {2}, patterned_bytes(2));
+  b.tensor("model.w", DType::kInt8, {2}, patterned_bytes(2));
+  EXPECT_EQ(comparison_of(a, b, {.names = Names::kByMeaning}).differences.size(), 3U);
+}
+
+TEST(Comparison, MatchesOptimizerStateByPositionAndByName) {
+  MemoryCheckpoint by_position;
+  MemoryCheckpoint by_name;
+  const std::vector<std::string> names = {"wte.weight", "head.bias"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string index = std::to_string(i);
+    const auto bytes = bytes_of<std::uint8_t>({static_cast<std::uint8_t>(i), 7});
+    by_position.tensor("optimizer.state." + index + ".exp_avg", DType::kUint8, {2}, bytes);
+    by_position.value("optimizer.param_groups.0.params." + index, static_cast<std::int64_t>(i));
+    by_name.tensor("optimizer.state." + names[i] + ".exp_avg", DType::kUint8, {2}, bytes);
+    by_name.value("optimizer.param_groups.0.params." + index, names[i]);
+  }
+  const Comparison exact = comparison_of(by_position, by_name);
+  EXPECT_EQ(exact.differences.size(), 6U);
+  for (const bool turned : {false, true}) {
+    const Comparison comparison =
+        comparison_of(turned ? by_name : by_position, turned ? by_position : by_name,
+                      {.names = Names::kByMeaning});
+    EXPECT_TRUE(comparison.equal());
+    EXPECT_EQ(comparison.compared_count, 4U);
+    EXPECT_EQ(comparison.components.at("optimizer").equal, 4U);
+    EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("matched by position: 2 parameters")));
+  }
+}
+
+TEST(Comparison, FindsByTheirBytesTiedMatricesOfWhichOneNameIsMissing) {
+  MemoryCheckpoint both;
+  MemoryCheckpoint once;
+  const auto matrix = patterned_bytes(6);
+  const std::vector<std::byte> zeros(6);
+  both.tensor("model.head", DType::kInt8, {3, 2}, matrix);
+  both.tensor("model.wte", DType::kInt8, {3, 2}, matrix);
+  once.tensor("model.wte", DType::kInt8, {3, 2}, matrix);
+  const Comparison tied = comparison_of(both, once, {.names = Names::kByMeaning});
+  EXPECT_TRUE(tied.equal());
+  EXPECT_THAT(tied.notes, ElementsAre("tied, stored once: model.head = model.wte"));
+  EXPECT_FALSE(comparison_of(both, once).equal());
+  // Two matrices of zeros are equal and not tied.
+  both.tensor("model.a", DType::kInt8, {3, 2}, zeros)
+      .tensor("model.b", DType::kInt8, {3, 2}, zeros);
+  once.tensor("model.a", DType::kInt8, {3, 2}, zeros);
+  const Comparison lost = comparison_of(both, once, {.names = Names::kByMeaning});
+  ASSERT_EQ(lost.differences.size(), 1U);
+  EXPECT_EQ(lost.differences[0].path, "model.b");
+  EXPECT_EQ(lost.components.at("model").missing, 1U);
+}
+
+TEST(Comparison, CountsEachComponent) {
+  MemoryCheckpoint a;
+  MemoryCheckpoint b;
+  a.tensor("model.w", DType::kInt8, {2}, bytes_of<std::int8_t>({1, 2}));
+  b.tensor("model.w", DType::kInt8, {2}, bytes_of<std::int8_t>({1, 3}));
+  a.value("step", std::int64_t{1}).value("config.a", true);
+  b.value("step", std::int64_t{1}).value("config.b", true);
+  const Comparison comparison = comparison_of(a, b);
+  EXPECT_EQ(comparison.components.at("model").differing, 1U);
+  EXPECT_EQ(comparison.components.at("model").first_bytes, 2U);
+  EXPECT_EQ(comparison.components.at("step").equal, 1U);
+  EXPECT_EQ(comparison.components.at("config").missing, 1U);
+  EXPECT_EQ(comparison.components.at("config").unexpected, 1U);
+}
+
 }  // namespace
 }  // namespace ckptverify

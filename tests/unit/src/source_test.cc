@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -239,6 +240,38 @@ TEST(SourceMemory, ADirectoryBehavesLikeOneOnDisk) {
   ASSERT_TRUE(below);
   EXPECT_THAT(below->members(), ElementsAre("c", "d/e"));
   EXPECT_EQ(as_text(below->subdirectory("d")->member("e")->bytes()), "e");
+}
+
+using SourceFilesDeathTest = SourceFiles;
+
+TEST_F(SourceFilesDeathTest, AFileThatShrinksWhileItIsReadIsNamedAndEndsWith66) {
+  const fs::path path = root_ / "shrinks.pt";
+  write(path, std::string(3 * 65536, 'x'));
+  const auto other = Source::open(root_ / "shrinks.pt");
+  const auto source = Source::open(path);
+  ASSERT_TRUE(source && other);
+  EXPECT_EXIT(
+      {
+        fs::resize_file(path, 10);
+        const Bytes bytes = source->bytes();
+        volatile std::byte last = bytes[bytes.size() - 1];
+        ::_exit(last == std::byte{'x'} ? 0 : 1);
+      },
+      testing::ExitedWithCode(66),
+      "ckptverify: .*shrinks.pt: byte 196607: the file shrank, or its disk failed, while it was "
+      "read");
+}
+
+TEST_F(SourceFilesDeathTest, ABusErrorOutsideOfEveryMappingIsNotHidden) {
+  write(root_ / "a.pt", "hello");
+  const auto source = Source::open(root_ / "a.pt");
+  ASSERT_TRUE(source);
+  EXPECT_EXIT(
+      {
+        ::raise(SIGBUS);
+        ::raise(SIGBUS);
+      },
+      testing::KilledBySignal(SIGBUS), "");
 }
 
 }  // namespace

@@ -1,0 +1,175 @@
+"""What people see of check, inspect, hash and diff: people_test.py PATH_OF_TOOL
+
+Trees, filters, statistics, elements, summaries, and errors that name the checkpoint first. Inputs are small
+safetensors files written here and real files of fixtures/files.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TORCH = ROOT / "fixtures" / "files" / "torch-zip" / "good" / "shared.pt"
+
+
+def run(*arguments):
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def floats(*numbers):
+    return ("F32", [len(numbers)], struct.pack(f"<{len(numbers)}f", *numbers))
+
+
+def write_safetensors(path, tensors):
+    """tensors: name -> (dtype, shape, bytes)."""
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+class People(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ckptverify-people-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, name, tensors):
+        return write_safetensors(self.folder / name, tensors)
+
+    def output(self, code, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_errors_under_json_are_json_with_the_commands_schema(self):
+        missing = self.folder / "missing"
+        for command in (["check", missing], ["inspect", missing], ["hash", missing], ["diff", TORCH, missing]):
+            done = run(*command, "--json")
+            self.assertEqual(done.returncode, 66)
+            report = json.loads(done.stdout)
+            self.assertEqual(report["schema"], f"ckptverify.{command[0]}/1")
+            self.assertEqual(report["error"]["kind"], "unreadable")
+            self.assertEqual(report["error"]["exit_code"], 66)
+            self.assertIn(str(missing), report["error"]["text"])
+            self.assertEqual(done.stderr, f"ckptverify: {report['error']['text']}\n")
+
+    def test_an_error_names_the_side_that_it_is_on(self):
+        cut = self.folder / "cut.pt"
+        cut.write_bytes(TORCH.read_bytes()[:1000])
+        for pair in ((cut, TORCH), (TORCH, cut)):
+            done = run("diff", *pair)
+            self.assertEqual(done.returncode, 1)
+            self.assertTrue(done.stderr.startswith(f"ckptverify: {cut}"), done.stderr)
+            self.assertNotIn("shared.pt", done.stderr)
+
+    def test_inspect_is_a_tree_in_natural_order_with_sizes_and_shares(self):
+        path = self.write("m.safetensors", {f"layers.{i}.{name}": floats(1, 2)
+                                            for i in (10, 9) for name in ("w", "b")} | {"head.w": floats(*range(8))})
+        lines = [line.rstrip() for line in self.output(0, "inspect", path).splitlines()]
+        self.assertEqual(lines[0], "format safetensors, 1 file, 5 entries, 64 B of tensors")
+        names = [line[:36].rstrip() for line in lines[3:]]
+        self.assertEqual(names, ["  head.w", "  layers", "    9", "      b", "      w", "    10", "      b", "      w"])
+        self.assertRegex(lines[2], r"^model +5 entries +64 B +100\.0 %$")
+        self.assertRegex(lines[4], r"^  layers +4 entries +32 B +50\.0 %$")
+        self.assertRegex(lines[3], r"^  head\.w +float32 \[8\] +32 B +50\.0 %$")
+
+    def test_inspect_filters_by_glob_expression_and_component(self):
+        path = self.write("m.safetensors", {"a.bias": floats(1), "a.weight": floats(1), "b.bias": floats(1)})
+
+        def paths(*arguments):
+            return [row["path"] for row in
+                    json.loads(self.output(0, "inspect", path, "--json", *arguments))["tensors"]]
+        self.assertEqual(paths("--filter", "*.bias"), ["a.bias", "b.bias"])
+        self.assertEqual(paths("--filter", r"^a\."), ["a.bias", "a.weight"])
+        self.assertEqual(paths("--component", "model", "--filter", "weight"), ["a.weight"])
+        self.assertEqual(paths("--component", "optimizer"), [])
+        self.assertEqual(run("inspect", path, "--component", "modle").returncode, 64)
+        self.assertEqual(run("inspect", path, "--filter", "(").returncode, 64)
+
+    def test_inspect_knows_what_the_numbers_are_like(self):
+        path = self.write("m.safetensors", {"w": floats(-1, 0, 4, float("nan"), float("inf"))})
+        row = json.loads(self.output(0, "inspect", path, "--stats", "--json"))["tensors"][0]
+        self.assertEqual(row["statistics"], {"count": 5, "nan": 1, "infinite": 1, "zero": 1, "min": -1.0,
+                                             "max": 4.0, "mean": 1.0})
+        self.assertIn("min -1 max 4 mean 1 nan 1 inf 1 zero 1", self.output(0, "inspect", path, "--stats"))
+
+    def test_inspect_prints_elements_with_indices_up_to_a_limit(self):
+        path = self.write("m.safetensors", {"w": ("I32", [3, 2], struct.pack("<6i", *range(6)))})
+        text = self.output(0, "inspect", path, "--tensor", "w", "--print", "--limit", "3")
+        self.assertEqual(text.splitlines()[1:], [
+            "  [0, 0..1]  0 1", "  [1, 0]  2", "  ... and 3 more elements: --limit 0 prints all"])
+        whole = json.loads(self.output(0, "inspect", path, "--tensor", "w", "--print", "--json"))
+        self.assertEqual(whole["elements"]["elements"], ["0", "1", "2", "3", "4", "5"])
+        self.assertEqual(run("inspect", path, "--print").returncode, 64)
+        self.assertEqual(run("inspect", path, "--tensor", "v", "--print").returncode, 64)
+
+    def test_names_cannot_command_the_terminal(self):
+        path = self.write("m.safetensors", {"w\x1b[2J": floats(1)})
+        other = self.write("o.safetensors", {"w": floats(1)})
+        self.assertNotIn("\x1b", self.output(0, "inspect", path))
+        self.assertNotIn("\x1b", self.output(1, "diff", path, other))
+
+    def test_diff_summarises_by_component_and_puts_the_worst_first(self):
+        first = self.write("a.safetensors", {"mild": floats(1, 2), "same": floats(1), "wild": floats(1, 2)})
+        second = self.write("b.safetensors", {"mild": floats(1, 2.001), "same": floats(1), "wild": floats(9, 2)})
+        lines = self.output(1, "diff", first, second).splitlines()
+        self.assertEqual(lines[0], "2 differences; 3 entries are in both")
+        table = [line.split() for line in lines if line.startswith("  model")]
+        self.assertEqual(table, [["model", "1", "2", "0", "0", "20", "B", "20", "B"]])
+        offenders = [line.strip() for line in lines if line.startswith(("  mild", "  wild"))]
+        self.assertTrue(offenders[0].startswith("wild: value, 1.0 and 9.0; 1 element, the first at index 0; "
+                                                "max abs 8, rel 0.888"), offenders)
+        self.assertIn("at index 1", offenders[1])
+        report = json.loads(self.output(1, "diff", first, second, "--json"))
+        self.assertEqual(report["components"]["model"], {"equal": 1, "differing": 2, "missing": 0, "unexpected": 0,
+                                                         "first_bytes": 20, "second_bytes": 20})
+        self.assertEqual(run("diff", first, second, "--atol", "0.01").returncode, 1)
+        self.assertEqual(run("diff", first, second, "--atol", "8").returncode, 0)
+
+    def test_diff_sees_through_wrappers_unless_told_otherwise(self):
+        first = self.write("a.safetensors", {"module.h.w": floats(1, 2)})
+        second = self.write("b.safetensors", {"_orig_mod.h.w": floats(1, 2)})
+        self.assertIn("matched without wrappers' prefixes: 1 entry", self.output(0, "diff", first, second))
+        self.assertEqual(run("diff", first, second, "--exact-names").returncode, 1)
+
+    def test_check_is_strict_where_asked_and_takes_a_map_of_components(self):
+        path = self.write("m.safetensors", {"w": floats(float("nan")), "teacher.w": floats(1)})
+        self.assertEqual(run("check", path).returncode, 0)
+        self.assertEqual(run("check", path, "--strict").returncode, 1)
+        self.assertEqual(run("check", path, "--require", "ema").returncode, 1)
+        self.assertEqual(run("check", path, "--require", "ema", "--component-map", r"^teacher\.=ema").returncode, 0)
+        self.assertEqual(run("check", path, "--component-map", "x=nonsense").returncode, 64)
+        self.assertEqual(run("check", path, "--component-map", "(=ema").returncode, 64)
+
+    def test_hash_of_a_file_is_what_the_definition_says(self):
+        spec = importlib.util.spec_from_file_location("reference", ROOT / "tests" / "fingerprint_reference.py")
+        reference = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(reference)
+        report = json.loads(self.output(0, "hash", TORCH, "--json"))
+        self.assertEqual(report["files"][0]["digest"], "ckv1:" + reference.file_digest(TORCH.read_bytes()).hex())
+
+    def test_nothing_is_shown_of_progress_without_a_terminal(self):
+        self.assertEqual(run("hash", TORCH).stderr, "")
+
+    def test_a_fifo_in_a_directory_is_told(self):
+        folder = self.folder / "checkpoint"
+        shutil.copytree(ROOT / "fixtures" / "files" / "sharded" / "good" / "safetensors", folder)
+        os.mkfifo(folder / "pipe")
+        report = json.loads(run("check", folder, "--json").stdout)
+        self.assertIn("pipe", [check["subject"] for check in report["checks"]])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+// What patterns find, and how they refuse.
+#include "ckptverify/path_pattern.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/src/memory_checkpoint.h"
+
+namespace ckptverify {
+namespace {
+
+using testing::HasSubstr;
+
+bool guess_finds(const std::string& pattern, const std::string& path) {
+  const auto compiled = PathPattern::guess(pattern);
+  EXPECT_TRUE(compiled) << pattern;
+  const auto found = compiled->found_in(path);
+  EXPECT_TRUE(found);
+  return *found;
+}
+
+TEST(PathPattern, TellsGlobsFromExpressions) {
+  EXPECT_TRUE(guess_finds("*.bias", "model.h.0.bias"));
+  EXPECT_FALSE(guess_finds("*.bias", "model.bias.w"));  // a glob is of the whole path
+  EXPECT_TRUE(guess_finds("*h?0*", "model.h.0.w"));
+  EXPECT_TRUE(guess_finds("bias", "model.bias.w"));  // an expression is found anywhere
+  EXPECT_TRUE(guess_finds("h\\.[0-9]+\\.w$", "model.h.12.w"));
+  EXPECT_TRUE(guess_finds(".*weight", "weight"));
+  EXPECT_FALSE(PathPattern::guess("*a+b"));  // '+' makes it an expression, and no right one
+}
+
+TEST(PathPattern, RefusesWhatIsNoExpressionAsUsage) {
+  const auto pattern = PathPattern::regex("(");
+  ASSERT_FALSE(pattern);
+  EXPECT_EQ(pattern.error().kind, ErrorKind::kUsage);
+}
+
+TEST(PathPattern, DoesNotFollowAPathWithoutBound) {
+  const auto found = PathPattern::regex("(a|b)*c")->found_in(std::string(1'000'000, 'a'));
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().text(), HasSubstr("too long for a pattern; found 1000000 bytes"));
+}
+
+TEST(ComponentRules, SayWhatEntriesAreFor) {
+  MemoryCheckpoint state;
+  state.value("teacher.w", std::int64_t{1}).value("model.w", std::int64_t{2});
+  Checkpoint checkpoint = state.build();
+  const auto count =
+      map_components(checkpoint, {{"^teacher\\.", Component::kEma}, {"^t", Component::kStep}});
+  ASSERT_TRUE(count);
+  EXPECT_EQ(*count, 1U);
+  const Entry* entry = find_entry(checkpoint, "teacher.w");
+  EXPECT_EQ(entry->component, Component::kEma);
+  EXPECT_EQ(relative_path(*entry), "w");
+}
+
+}  // namespace
+}  // namespace ckptverify

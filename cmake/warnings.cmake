@@ -8,7 +8,7 @@ target_compile_options(ckptverify_options INTERFACE
 # g++ 12 sees overlaps and uninitialised reads in inlined std::string and std::variant that are not there.
 target_compile_options(ckptverify_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds>)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds -Wno-stringop-overflow>)
 
 # The standard headers that nearly every file reads, parsed once a target. ccache needs the flag.
 function(ckptverify_precompile target)

@@ -1,5 +1,6 @@
 // DeepSpeed's universal checkpoint.
 //
+//   latest_universal                      the directory's name
 //   global_step100_universal/
 //     zero/<parameter>/fp32.pt            {param: tensor, cat_dim: ...}, or a tensor alone
 //     zero/<parameter>/exp_avg.pt, exp_avg_sq.pt, step.pt
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "formats/container/assembly.h"
+#include "formats/container/deepspeed_latest.h"
 #include "formats/container/deepspeed_names.h"
 #include "formats/container/deepspeed_states.h"
 #include "formats/container/directory_names.h"
@@ -25,6 +27,7 @@
 namespace ckptverify {
 namespace {
 
+constexpr std::string_view kLatest = "latest_universal";
 constexpr std::string_view kZero = "zero/";
 constexpr std::string_view kSuffix = ".pt";
 constexpr std::string_view kWeights = "fp32";
@@ -66,7 +69,8 @@ void place(Checkpoint& part, const StateFile& file) {
   }
 }
 
-/// Every parameter has the files that any has.
+/// Every parameter has its weights, and all that the optimizer keeps for any or, as a frozen or a
+/// shared one, nothing of it.
 void check_keys(Assembly& assembly, const std::vector<StateFile>& files) {
   std::map<std::string, std::set<std::string>> by_parameter;
   std::set<std::string> keys;
@@ -75,10 +79,12 @@ void check_keys(Assembly& assembly, const std::vector<StateFile>& files) {
     keys.insert(file.key);
   }
   for (const auto& [parameter, own] : by_parameter)
-    for (const std::string& key : keys)
-      if (!own.contains(key))
-        assembly.fail(CauseKind::kShardMissing, "zero/" + parameter,
-                      "has no " + key + ".pt; expected one, as other parameters have it");
+    for (const std::string& key : keys) {
+      const bool untrained = own.size() == 1 && key != kWeights;
+      if (own.contains(key) || (untrained && own.contains(std::string(kWeights)))) continue;
+      assembly.fail(CauseKind::kShardMissing, "zero/" + parameter,
+                    "has no " + key + ".pt; expected one, as other parameters have it");
+    }
 }
 
 void add_model(Assembly& assembly, const DeepspeedFile& file, bool several_models, SaidOnce& said) {
@@ -88,16 +94,40 @@ void add_model(Assembly& assembly, const DeepspeedFile& file, bool several_model
   assembly.absorb(*std::move(part), {});
 }
 
-}  // namespace
-
-bool sniff_deepspeed_universal(const Source& source) {
-  if (!source.is_directory()) return false;
-  const auto files = state_files(source);
+bool has_weights(const Source& directory) {
+  const auto files = state_files(directory);
   return std::any_of(files.begin(), files.end(),
                      [](const StateFile& file) { return file.key == kWeights; });
 }
 
+/// The directory that `latest_universal` names. Beside checkpoints of an engine, which `latest`
+/// names, it is theirs to be read.
+Result<std::string> latest_universal(const Source& directory) {
+  constexpr std::size_t kNameBytesMax = 4096;  // PATH_MAX
+  if (directory.has_member(kDeepspeedLatest))
+    return Error{.message = "an engine's own checkpoints are there"};
+  CKPTVERIFY_TRY(const Source latest, directory.member(kLatest));
+  std::string name(as_text(latest.bytes()).substr(0, kNameBytesMax));
+  name.erase(name.find_last_not_of(" \t\r\n") + 1);
+  return name;
+}
+
+}  // namespace
+
+bool sniff_deepspeed_universal(const Source& source) {
+  if (!source.is_directory()) return false;
+  return has_weights(source) || static_cast<bool>(latest_universal(source));
+}
+
 Result<Checkpoint> read_deepspeed_universal(const Source& source, const FormatTable& table) {
+  if (!has_weights(source)) {
+    CKPTVERIFY_TRY(const std::string name, latest_universal(source));
+    const auto below = source.subdirectory(name);
+    if (below && has_weights(*below)) return read_deepspeed_universal(*below, table);
+    return Error{.message = "names no universal checkpoint that is there; found '" + name + "'",
+                 .subject = std::string(kLatest),
+                 .cause = Cause{CauseKind::kUncommitted, {}}};
+  }
   Assembly assembly("deepspeed-universal", source, table);
   const auto files = state_files(source);
   for (const StateFile& file : files) {

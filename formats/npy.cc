@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kCheck = "static.container";
 constexpr std::string_view kSuffix = ".npy";
-// A few stored bytes may claim a thousand times as many decoded ones. Real arrays of zeros do, and
-// stay below; without the limit, a file of a megabyte could ask for a gigabyte.
-constexpr std::uint64_t kInflatedBytesFree = std::uint64_t{256} << 20;
+// A few stored bytes may claim a thousand times as many decoded ones. Below this much they are
+// decoded all the same; without the limit, a file of a megabyte could ask for a gigabyte.
+constexpr std::uint64_t kInflatedBytesFree = std::uint64_t{64} << 20;
 constexpr std::uint64_t kInflationMax = 64;
 
 /// Adds what the header says of the bytes of `run`, which it is the begin of.

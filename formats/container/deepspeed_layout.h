@@ -27,7 +27,7 @@ struct DeepspeedLayout {
 };
 
 /// Without param_shapes (no ZeRO) all of it is empty. Errors: an archive or a pickle that cannot be
-/// read, shapes that are none; unsupported for files that are no zip archives.
+/// read, shapes that are none; unsupported for files that torch.save did not write.
 Result<DeepspeedLayout> read_deepspeed_layout(const Source& file);
 
 }  // namespace ckptverify

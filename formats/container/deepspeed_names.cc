@@ -3,8 +3,9 @@
 #include "formats/container/deepspeed_names.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -128,16 +129,20 @@ std::vector<DeepspeedFile> deepspeed_files(const Source& directory) {
 }
 
 std::vector<std::string> deepspeed_tags(const Source& directory) {
-  std::vector<std::string> tags;
+  std::set<std::string> tags;
+  std::set<std::string> universal;
   for (const std::string& name : directory.members()) {
     const std::size_t slash = name.find('/');
-    if (slash == std::string::npos || (!tags.empty() && tags.back() == name.substr(0, slash)))
-      continue;
-    if (deepspeed_file(name.substr(slash + 1))) tags.push_back(name.substr(0, slash));
+    if (slash == std::string::npos) continue;
+    const std::string_view rest = std::string_view(name).substr(slash + 1);
+    if (rest.starts_with("zero/")) universal.insert(name.substr(0, slash));
+    if (deepspeed_file(rest)) tags.insert(name.substr(0, slash));
   }
-  std::sort(tags.begin(), tags.end(), natural_less);
-  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
-  return tags;
+  std::vector<std::string> found;
+  std::set_difference(tags.begin(), tags.end(), universal.begin(), universal.end(),
+                      std::back_inserter(found));
+  std::sort(found.begin(), found.end(), natural_less);
+  return found;
 }
 
 }  // namespace ckptverify

@@ -34,7 +34,8 @@ std::optional<DeepspeedFile> deepspeed_file(std::string_view name);
 /// The files directly in a directory that DeepSpeed names so, sorted by kind and then by rank.
 std::vector<DeepspeedFile> deepspeed_files(const Source& directory);
 
-/// The directories directly below that hold such files, in natural order.
+/// The directories directly below that hold such files, in natural order; universal checkpoints
+/// are none of them.
 std::vector<std::string> deepspeed_tags(const Source& directory);
 
 }  // namespace ckptverify

@@ -114,7 +114,8 @@ std::vector<std::string> deepspeed_directories(const Source& directory) {
   std::vector<std::string> found;
   for (const std::string& member : directory.members()) {
     const std::size_t slash = member.find('/');
-    if (slash == std::string::npos) continue;
+    // Deeper ones are of a checkpoint in a folder of several.
+    if (slash == std::string::npos || member.find('/', slash + 1) != std::string::npos) continue;
     std::string name = member.substr(0, slash);
     const bool state = member.ends_with("_model_states.pt") || member.ends_with("_optim_states.pt");
     if (state && (found.empty() || found.back() != name)) found.push_back(std::move(name));

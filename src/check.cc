@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "ckptverify/count_text.h"
 #include "src/byte_pass.h"
 #include "src/checkpoint_fingerprint.h"
 #include "src/checksums.h"
@@ -32,7 +33,7 @@ std::string file_name(const Checkpoint& checkpoint, std::uint32_t file) {
 
 std::string range_text(const Checkpoint& checkpoint, const ByteRange& range) {
   return file_name(checkpoint, range.file) + ": byte " + std::to_string(range.offset) + ", " +
-         std::to_string(range.size) + " bytes";
+         count_text(range.size, "byte");
 }
 
 std::vector<std::uint64_t> file_sizes(const Checkpoint& checkpoint) {
@@ -44,15 +45,15 @@ std::vector<std::uint64_t> file_sizes(const Checkpoint& checkpoint) {
 Finding readable(const Checkpoint& checkpoint) {
   std::uint64_t bytes = 0;
   for (const std::uint64_t size : file_sizes(checkpoint)) bytes += size;
-  const std::string entries = std::to_string(checkpoint.entries.size());
-  const std::string files = std::to_string(checkpoint.files.size());
   return {.check = "static.readable",
-          .message = "read as " + checkpoint.format + ": " + entries + " entries in " +
-                     std::to_string(bytes) + " bytes of " + files + " files",
+          .message = "read as " + checkpoint.format + ": " +
+                     count_text(checkpoint.entries.size(), "entry") + " in " +
+                     count_text(bytes, "byte") + " of " +
+                     count_text(checkpoint.files.size(), "file"),
           .evidence = {{"format", checkpoint.format},
-                       {"entries", entries},
+                       {"entries", std::to_string(checkpoint.entries.size())},
                        {"bytes", std::to_string(bytes)},
-                       {"files", files}}};
+                       {"files", std::to_string(checkpoint.files.size())}}};
 }
 
 Evidence range_evidence(const Checkpoint& checkpoint, const ByteRange& range,
@@ -69,10 +70,10 @@ Finding gap_finding(const Checkpoint& checkpoint, const std::vector<ByteRange>& 
                   .cause = cause_of(CauseKind::kLayout),
                   .subject = file_name(checkpoint, first.file),
                   .message = file_name(checkpoint, first.file) + ": byte " +
-                             std::to_string(first.offset) + ": " + std::to_string(first.size) +
-                             " bytes belong to nothing; found " + std::to_string(bytes) +
-                             " such bytes in " + std::to_string(gaps.size()) +
-                             " ranges, expected 0",
+                             std::to_string(first.offset) + ": " +
+                             count_text(first.size, "byte belongs", "bytes belong") +
+                             " to nothing; found " + count_text(bytes, "such byte") + " in " +
+                             count_text(gaps.size(), "range") + ", expected 0",
                   .evidence = {{"file", file_name(checkpoint, first.file)},
                                {"offset", std::to_string(first.offset)},
                                {"size", std::to_string(first.size)}}};
@@ -91,7 +92,7 @@ Finding overlap_finding(const Checkpoint& checkpoint, const std::vector<Overlap>
                   .subject = file,
                   .message = file + ": byte " + std::to_string(first.second.range.offset) + ": " +
                              first.second.label + " begins inside " + first.first.label +
-                             "; found " + std::to_string(overlaps.size()) + " overlaps, expected 0",
+                             "; found " + count_text(overlaps.size(), "overlap") + ", expected 0",
                   .evidence = {{"file", file},
                                {"offset", std::to_string(first.second.range.offset)},
                                {"size", std::to_string(first.second.range.size)}}};
@@ -123,12 +124,12 @@ std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
   if (bytes == 0) {
     return {{.check = "static.unverifiable", .message = "no byte could change without notice"}};
   }
-  Finding finding{.check = "static.unverifiable",
-                  .status = Status::kWarn,
-                  .message = std::to_string(bytes) +
-                             " bytes mean nothing or are protected by nothing: damage there is not "
-                             "seen",
-                  .evidence = {{"bytes", std::to_string(bytes)}}};
+  Finding finding{
+      .check = "static.unverifiable",
+      .status = Status::kWarn,
+      .message = count_text(bytes, "byte means nothing or is", "bytes mean nothing or are") +
+                 " protected by nothing: damage there is not seen",
+      .evidence = {{"bytes", std::to_string(bytes)}}};
   for (const OwnedRange& owned : checkpoint.coverage.sorted()) {
     if (owned.owner != Owner::kUnverifiable) continue;
     if (finding.evidence.size() > kShownMax) break;
@@ -150,8 +151,8 @@ std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
     Finding finding{.check = "static.interpreted",
                     .status = Status::kInconclusive,
                     .subject = checkpoint.uninterpreted.front(),
-                    .message = std::to_string(checkpoint.uninterpreted.size()) +
-                               " parts could not be interpreted, the first is " +
+                    .message = count_text(checkpoint.uninterpreted.size(), "part") +
+                               " could not be interpreted, the first is " +
                                checkpoint.uninterpreted.front()};
     for (const std::string& what : checkpoint.uninterpreted) {
       if (finding.evidence.size() == kShownMax) break;
@@ -168,8 +169,8 @@ std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
       count += type_count;
       finding.evidence.push_back({type, std::to_string(type_count)});
     }
-    finding.message = std::to_string(count) + " objects of " + std::to_string(types.size()) +
-                      " classes are not modelled: listed, not hashed";
+    finding.message = count_text(count, "object") + " of " + count_text(types.size(), "class") +
+                      " not modelled: listed, not hashed";
     findings.push_back(std::move(finding));
   }
   if (findings.empty()) {

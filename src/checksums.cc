@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "ckptverify/count_text.h"
+
 namespace ckptverify {
 namespace {
 
@@ -51,8 +53,10 @@ Finding right_checksums(const std::map<std::string_view, std::uint64_t>& right,
     algorithms += (algorithms.empty() ? "" : ", ") + std::string(algorithm);
     finding.evidence.push_back({std::string(algorithm), std::to_string(count)});
   }
-  finding.message = std::to_string(right_count) + " of " + std::to_string(checksum_count) +
-                    " stored checksums are right, by " + algorithms;
+  finding.message =
+      std::to_string(right_count) + " of " +
+      count_text(checksum_count, "stored checksum is right", "stored checksums are right") +
+      ", by " + algorithms;
   return finding;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "ckptverify/count_text.h"
+
 namespace ckptverify {
 namespace {
 
@@ -128,7 +130,7 @@ std::string joined(const std::set<std::string_view>& words) {
 }
 
 std::string presence_text(const Presence& presence) {
-  std::string text = presence.empty ? "empty" : std::to_string(presence.entry_count) + " entries";
+  std::string text = presence.empty ? "empty" : count_text(presence.entry_count, "entry");
   if (!presence.sources.empty()) text += " of " + joined(presence.sources);
   if (!presence.ranks.empty()) {
     text += presence.ranks.size() == 1 ? ", rank " : ", ranks ";
@@ -172,7 +174,8 @@ std::optional<Finding> requirement(Component component, const Presence* presence
                  .status = Status::kFail,
                  .cause = loss_of(component),
                  .subject = name,
-                 .message = name + ": required, and not in the checkpoint; found " + found +
+                 .message = "the required component " + name + " is " +
+                            (presence == nullptr ? "absent" : "empty") + "; found " + found +
                             ", expected at least one entry",
                  .evidence = {{"found", found}}};
 }

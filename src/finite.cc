@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ckptverify/count_text.h"
 #include "src/element.h"
 
 namespace ckptverify {
@@ -36,8 +37,8 @@ std::optional<Finding> not_finite_finding(const std::vector<NamedTensor>& tensor
   finding.evidence.push_back({"count", std::to_string(number_count)});
   finding.message = finding.subject + ": index " + finding.evidence.front().value +
                     ": NaN or Infinity; found " + std::to_string(number_count) + " in " +
-                    std::to_string(tensor_count) + " of " + std::to_string(tensors.size()) +
-                    " tensors, expected none";
+                    std::to_string(tensor_count) + " of " + count_text(tensors.size(), "tensor") +
+                    ", expected none";
   return finding;
 }
 
@@ -54,12 +55,12 @@ std::optional<Finding> all_zero_finding(const std::vector<NamedTensor>& tensors,
     if (++tensor_count > kShownMax) continue;
     finding.evidence.push_back(
         {tensors[i].path,
-         std::to_string(logical_size(tensor) / dtype_size(tensor.dtype)) + " elements, all zero"});
+         count_text(logical_size(tensor) / dtype_size(tensor.dtype), "element") + ", all zero"});
   }
   if (tensor_count == 0) return std::nullopt;
   finding.evidence.push_back({"count", std::to_string(tensor_count)});
   finding.message = finding.subject + ": every element is zero; found " +
-                    std::to_string(tensor_count) + " such tensors in the model";
+                    count_text(tensor_count, "such tensor") + " in the model";
   return finding;
 }
 
@@ -102,7 +103,8 @@ std::vector<Finding> finite_findings(const TensorsToRead& read, const Pass& pass
   } else {
     findings.push_back(
         {.check = std::string(kCheck),
-         .message = "no NaN and no Infinity in " + std::to_string(floating) + " floating tensors"});
+         .message = "no NaN and no Infinity in " +
+                    count_text(static_cast<std::uint64_t>(floating), "floating tensor")});
   }
   return findings;
 }

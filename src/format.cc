@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "ckptverify/count_text.h"
+
 namespace ckptverify {
 
 namespace {
@@ -36,7 +38,7 @@ Error unrecognised(const Source& source) {
   if (source.is_directory()) {
     return Error{.kind = ErrorKind::kUnsupported,
                  .message = "no known checkpoint format; found a directory of " +
-                            std::to_string(source.members().size()) + " files"};
+                            count_text(source.members().size(), "file")};
   }
   const std::string_view text = as_text(source.bytes());
   if (text.empty()) {
@@ -53,7 +55,7 @@ Error unrecognised(const Source& source) {
   }
   return Error{.kind = ErrorKind::kUnsupported,
                .message = "no known checkpoint format; found a file of " +
-                          std::to_string(text.size()) + " bytes without a known beginning"};
+                          count_text(text.size(), "byte") + " without a known beginning"};
 }
 
 // Names that are listed one by one; a directory of thousands of sockets is no checkpoint's

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ckptverify/count_text.h"
 #include "ckptverify/path_pattern.h"
 #include "src/matching_names.h"
 
@@ -106,7 +107,7 @@ void match_unwrapped(std::vector<NamedEntry>& first, std::vector<NamedEntry>& se
   }
   if (used.empty()) return;
   matching.notes.push_back("matched without wrappers' prefixes: " +
-                           std::to_string(used.size() / 2) + " entries, such as " + example);
+                           count_text(used.size() / 2, "entry") + ", such as " + example);
   const auto is_used = [&used](const NamedEntry& named) { return used.contains(named.entry); };
   std::erase_if(first, is_used);
   std::erase_if(second, is_used);

@@ -56,7 +56,7 @@ TEST(Hdf5, VerifiesTheDigestOfADataset) {
   const auto findings = verify_checksums(*checkpoint);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].status, Status::kPass);
-  EXPECT_THAT(findings[0].message, HasSubstr("1 of 1 stored checksums are right"));
+  EXPECT_THAT(findings[0].message, HasSubstr("1 of 1 stored checksum is right"));
 }
 
 TEST(Hdf5, ReadsEveryKindOfDatasetThatH5pyWrites) {

@@ -121,8 +121,9 @@ void add_integrity(Assembly& assembly) {
   }
   Checkpoint& checkpoint = assembly.checkpoint();
   for (const auto& [file, digest] : *files->object()) {
-    const auto known = std::find_if(checkpoint.files.begin(), checkpoint.files.end(),
-                                    [&](const Source& each) { return each.name() == file; });
+    const auto known =
+        std::find_if(checkpoint.files.begin(), checkpoint.files.end(),
+                     [&wanted = file](const Source& each) { return each.name() == wanted; });
     if (known == checkpoint.files.end() || digest.string() == nullptr) {
       assembly.fail(CauseKind::kShardMissing, name, "lists '" + file + "', which is not there");
       continue;

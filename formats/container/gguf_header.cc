@@ -305,6 +305,11 @@ bool has_gguf_magic(Bytes file) {
 }
 
 Result<GgufHeader> parse_gguf_header(Bytes file) {
+  if (!has_gguf_magic(file))
+    return Error{
+        .message = "does not begin as a GGUF file; expected 'GGUF'",
+        .offset = 0,
+        .cause = Cause{file.size() < kMagic.size() ? CauseKind::kTrunc : CauseKind::kBitrot, {}}};
   ByteReader reader(file);
   CKPTVERIFY_TRY_VOID(reader.seek(kMagic.size()));
   auto version = reader.u32();

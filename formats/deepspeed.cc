@@ -229,8 +229,12 @@ void TagReader::check_data_ranks(std::uint32_t model_rank, ModelRank& rank) {
   }
   const bool partitioned = rank.layout && !rank.layout->groups.empty();
   if (!partitioned && rank.optimizer_files.empty()) return;
-  const bool complete =
-      check_optimizers(model_rank, rank, rank.partition_count.value_or(data_ranks));
+  // Where no file could be read that says how many ranks there are, their names do.
+  const std::int64_t named =
+      rank.optimizer_files.empty() ? 1 : std::int64_t{rank.optimizer_files.rbegin()->first} + 1;
+  const std::int64_t expected =
+      rank.partition_count.value_or(rank.world.data_ranks.value_or(named));
+  const bool complete = check_optimizers(model_rank, rank, expected);
   if (!complete || !models_complete || has_experts() || !join(model_rank, rank))
     keep_partitions(model_rank, rank);
 }

@@ -43,7 +43,7 @@ TEST_P(DeepspeedSaves, GiveTheWeightsOfDeepspeedsOwnScript) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeepspeedSaves,
                          ::testing::Values("zero1_w1", "zero1_w2", "zero2_w1", "zero2_w2",
-                                           "zero3_w1", "zero3_w2"));
+                                           "zero2_w2_stream", "zero3_w1", "zero3_w2"));
 
 TEST(Deepspeed, OneStateHasOneFingerprintWhateverTheWorldSize) {
   // Stage 1 in 32 bits sums gradients here where one process averages: the moments are other ones.
@@ -54,6 +54,34 @@ TEST(Deepspeed, OneStateHasOneFingerprintWhateverTheWorldSize) {
       EXPECT_EQ(component_digest(one, component), component_digest(two, component))
           << stage << " " << component;
   }
+}
+
+TEST(Deepspeed, OneStateHasOneFingerprintWhateverItsFiles) {
+  const Checkpoint archives = read_save("zero2_w2");
+  const Checkpoint streams = read_save("zero2_w2_stream");
+  for (const std::string_view component : {"model", "optimizer", "scheduler", "step", "other"})
+    EXPECT_EQ(component_digest(archives, component), component_digest(streams, component))
+        << component;
+}
+
+TEST(Deepspeed, PutsAUniversalCheckpointsFilesUnderTheSamePaths) {
+  const auto source = Source::open(fixture::good("deepspeed/good/universal/save"));
+  ASSERT_TRUE(source);
+  const auto checkpoint = formats().read(*source);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(checkpoint->format, "deepspeed-universal");
+  EXPECT_THAT(checkpoint->findings,
+              ::testing::Each(::testing::Field(&Finding::status, ::testing::Ne(Status::kFail))));
+  fixture::expect_oracle(*checkpoint, fixture::good("deepspeed/good/universal/oracle.json"));
+  // What it was made from.
+  const Checkpoint ranks = read_save("zero1_w2");
+  const auto digest = [](const Checkpoint& from, std::string_view path) {
+    const auto bytes = logical_bytes(from, std::get<Tensor>(find_entry(from, path)->node));
+    return sha256_hex(bytes->view());
+  };
+  for (const std::string_view path :
+       {"optimizer.exp_avg.hidden.weight", "optimizer.fp32.back.bias"})
+    EXPECT_EQ(digest(*checkpoint, path), digest(ranks, path)) << path;
 }
 
 TEST(Deepspeed, NamesASharedParameterAsAnAlias) {

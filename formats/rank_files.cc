@@ -99,6 +99,7 @@ class Reader {
 
   Assembly assembly_;
   const Source& directory_;
+  std::set<std::string> roots_;  // of the files that are no rank's
 };
 
 /// The files of one set, each rank's entries still apart.
@@ -165,7 +166,12 @@ void Reader::add_others() {
     }
     auto part = assembly_.read(name);
     if (!part) continue;
-    const Role role = role_of(stem_of(name), part->entries);
+    Role role = role_of(stem_of(name), part->entries);
+    // A second state of one kind (an average, an earlier one) is told apart by its name.
+    if (!roots_.insert(role.root).second) {
+      role.root = stem_of(name) + ".";
+      role.component_root = 0;
+    }
     assembly_.absorb(*std::move(part), role);
   }
 }

@@ -296,6 +296,27 @@ TEST(RankFiles, NamesComponentsAfterTheirFiles) {
   EXPECT_NE(find_entry(*checkpoint, "rng.1.cpu"), nullptr);
 }
 
+TEST(RankFiles, TellsASecondStateOfOneKindByItsName) {
+  Directory directory = load("rank-files/good/components");
+  directory["weights.pt"] = directory.at("model.pt");
+  const auto checkpoint = read(std::move(directory));
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_THAT(bad_messages(checkpoint), IsEmpty());
+  const Entry* second = find_entry(*checkpoint, "weights.0.weight");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->component, Component::kModel);
+  EXPECT_EQ(relative_path(*second), "weights.0.weight");
+}
+
+TEST(HfTrainer, ReadsFullyShardedDirectories) {
+  const auto checkpoint = read(load("hf-trainer/good/fsdp/checkpoint-10"), "checkpoint-10");
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_THAT(checkpoint->findings, IsEmpty());
+  fixture::expect_oracle(*checkpoint,
+                         fixture::good("hf-trainer/good/fsdp/checkpoint-10.oracle.json"));
+  fixture::expect_whole_coverage(*checkpoint);
+}
+
 TEST(RankFiles, LeavesASeriesOfStepsAlone) {
   Directory directory;
   directory["ckpt_5.pt"] = directory["ckpt_10.pt"] = bytes_of("x");

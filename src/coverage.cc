@@ -93,7 +93,6 @@ std::uint64_t Coverage::size(Owner owner) const {
 }
 
 void Coverage::absorb(const Coverage& other, std::uint32_t first_file) {
-  ranges_.reserve(ranges_.size() + other.ranges_.size());
   for (OwnedRange owned : other.ranges_) {
     owned.range.file += first_file;
     ranges_.push_back(std::move(owned));

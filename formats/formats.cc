@@ -23,6 +23,7 @@
 #include "formats/safetensors.h"
 #include "formats/sharded.h"
 #include "formats/torch_legacy.h"
+#include "formats/torch_tar.h"
 #include "formats/torch_zip.h"
 #include "formats/torchsnapshot.h"
 
@@ -133,6 +134,12 @@ constexpr std::array kRows = {
            .checksums = "none",
            .sniff = sniff_torch_legacy,
            .read = read_torch_legacy},
+    Format{.name = "torch-tar",
+           .title = "torch.save, the tar archive of before 0.2",
+           .files = "one tar file: sys_info, storages, tensors, pickle",
+           .checksums = "a sum of every header's bytes",
+           .sniff = sniff_torch_tar,
+           .read = read_torch_tar},
     Format{.name = "safetensors",
            .title = "safetensors",
            .files = "one file: a JSON header and one buffer",

@@ -19,6 +19,8 @@ constexpr std::uint64_t kSmallRecordMax = 256;
 // kMaxSupportedFileFormatVersion of caffe2/serialize/versions.h.
 constexpr unsigned kVersionMax = 10;
 constexpr std::size_t kSerializationIdSize = 40;
+// What torch.package writes beside a program's modules and their pickles.
+constexpr const char* kPackageMark = ".data/extern_modules";
 
 Finding strange(const TorchArchive& archive, Status status, CauseKind cause, std::uint64_t offset,
                 const std::string& message) {
@@ -272,7 +274,7 @@ TorchArchiveKind torch_archive_kind(Bytes bytes) {
                          [&](const ZipEntry& entry) { return entry.name == prefix + name; });
     };
     if (has("constants.pkl")) return TorchArchiveKind::kLibTorch;
-    if (has("data.pkl")) return TorchArchiveKind::kTorchSave;
+    if (has("data.pkl") || has(kPackageMark)) return TorchArchiveKind::kTorchSave;
     return TorchArchiveKind::kNone;
   }
   // Cut or damaged: only the order in which the two writers begin tells them apart.
@@ -305,6 +307,11 @@ const ZipEntry* find_record(const TorchArchive& archive, std::string_view name) 
 }
 
 Result<PickleTree> read_archive_tree(TorchArchive& archive) {
+  if (find_record(archive, kPackageMark) != nullptr) {
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "a torch.package, whose pickles belong to the program beside them",
+                 .offset = archive.place.base};
+  }
   const ZipEntry* entry = pickle_record(archive);
   if (entry == nullptr) {
     return Error{.message = "the archive has no record data.pkl",

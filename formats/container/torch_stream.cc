@@ -67,8 +67,9 @@ Result<PickleTree> Opening::next_pickle(std::string_view what) {
     error.message = "the pickle of " + std::string(what) + ": " + error.message;
     return error;
   }
+  // No checksum, and much that means nothing: numbers of the memo, locations, hooks.
   stream_.claims.push_back({{stream_.place.file, at_, tree->end() - at_},
-                            Owner::kMetadata,
+                            Owner::kUnverifiable,
                             "pickle of " + std::string(what)});
   at_ = tree->end();
   return tree;

@@ -52,6 +52,11 @@ using PickleItems = std::span<PickleNode* const>;
 class PickleNode {
  public:
   PickleKind kind = PickleKind::kNone;
+
+ private:
+  std::uint32_t size_ = 0;  // of the text, items or pairs; here it fills the gap before the offset
+
+ public:
   std::uint64_t offset = 0;  // absolute, of the opcode that made it
 
   bool is_scalar() const { return kind <= PickleKind::kByteArray; }
@@ -104,7 +109,6 @@ class PickleNode {
   };
   bool has_body() const { return kind == PickleKind::kCall || kind == PickleKind::kObject; }
 
-  std::uint32_t size_ = 0;  // of the text, items or pairs
   Content content_ = {.integer = 0};
 };
 

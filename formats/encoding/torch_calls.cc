@@ -269,7 +269,8 @@ Result<void> TorchWalk::visit_call(const PickleNode& node, Keep keep) {
   }
   if (auto simple = simple_call(node, name)) return emit(*std::move(simple), keep);
   if (is_nested_file(node)) return visit_nested_file(node, keep);
-  if (name == "torch.Generator" && argument(node, 0) != nullptr) {
+  const bool generator = name == "torch.Generator" || name == "torch._C.Generator";
+  if (generator && argument(node, 0) != nullptr) {
     return visit_generator(node, keep);
   }
   if (name.starts_with("numpy.random._pickle.__")) return visit_numpy_generator(node, keep);

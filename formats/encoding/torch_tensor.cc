@@ -327,8 +327,29 @@ Result<Node> TensorReading::without_bytes(const TorchCall& call, std::size_t fir
   return Node(std::move(tensor));
 }
 
-/// (array, dtype, device, requires_grad). NumPy has no bfloat16: it came as float32, which the
-/// loader rounds back; the wider array is what is stored.
+/// float32 elements as bfloat16, to nearest, ties to even.
+Tensor rounded(const Tensor& wide) {
+  const std::vector<std::byte>& from = *wide.pieces[0].run.owned;
+  auto narrow = std::make_shared<std::vector<std::byte>>();
+  narrow->reserve(from.size() / 2);
+  for (std::size_t i = 0; i + 4 <= from.size(); i += 4) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 4; k-- > 0;)
+      bits = (bits << 8) | std::to_integer<std::uint32_t>(from[i + k]);
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    bits = nan ? (bits >> 16) | 0x40U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    narrow->push_back(static_cast<std::byte>(bits & 0xffU));
+    narrow->push_back(static_cast<std::byte>((bits >> 8) & 0xffU));
+  }
+  Tensor tensor = wide;
+  tensor.dtype = DType::kBfloat16;
+  tensor.pieces[0].run =
+      Run{.stored_size = narrow->size(), .size = narrow->size(), .owned = std::move(narrow)};
+  return tensor;
+}
+
+/// (array, dtype, device, requires_grad). NumPy has no bfloat16: it came as float32, and the loader
+/// rounds it back.
 Result<Node> TensorReading::from_numpy(const TorchCall& call) {
   CKPTVERIFY_TRY(const PickleNode* array, needed(call, 0));
   CKPTVERIFY_TRY(const PickleNode* type, needed(call, 1));
@@ -336,6 +357,11 @@ Result<Node> TensorReading::from_numpy(const TorchCall& call) {
   const auto dtype = torch_dtype(qualified_name(*type));
   const auto* tensor = std::get_if<Tensor>(&inner);
   if (tensor != nullptr && dtype && tensor->dtype == *dtype) return inner;
+  if (tensor != nullptr && dtype == DType::kBfloat16 && tensor->dtype == DType::kFloat32 &&
+      tensor->byte_order == ByteOrder::kLittle && tensor->pieces.size() == 1 &&
+      tensor->pieces[0].run.owned != nullptr) {
+    return Node(rounded(*tensor));
+  }
   return composite(call.name,
                    {{"array", std::move(inner)}, {"dtype", Value(qualified_name(*type))}});
 }

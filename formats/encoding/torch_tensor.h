@@ -46,6 +46,8 @@ struct TorchContext {
   FindStorage find;
   ByteOrder byte_order = ByteOrder::kLittle;
   ReadNested read_nested = {};  // none: such a file is not interpreted
+  /// What a persistent id that is no storage stands for; none: nothing that we know.
+  std::function<Result<Tensor>(const PickleNode& id)> by_id = {};
   /// Shared by all who read one pickle: each nested file is read once.
   std::shared_ptr<std::map<const PickleNode*, std::shared_ptr<const Checkpoint>>> nested =
       std::make_shared<std::map<const PickleNode*, std::shared_ptr<const Checkpoint>>>();

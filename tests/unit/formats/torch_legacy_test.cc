@@ -36,8 +36,8 @@ Result<Checkpoint> read(const std::string& text) {
 std::string tensor(std::int32_t count, const std::string& view = "N") {
   return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickle_string("storage") +
          "ctorch\nFloatStorage\n" + pickle_string("0") + pickle_string("cpu") + pickle_int(count) +
-         view +
-         "tQK\0K\4\x85K\1\x85\x89"
+         view + "tQ" + pickle_int(0) + testing::pickle_tuple({4}) + testing::pickle_tuple({1}) +
+         "\x89"
          "ccollections\nOrderedDict\n)RtR";
 }
 
@@ -92,6 +92,10 @@ TEST(TorchLegacy, IsTheSameStateAsTheZipOfTheSameTensors) {
 
 TEST(TorchLegacy, RefusesEveryPrefix) {
   testing::expect_every_prefix_refused(byte_vector(Stream().text()), read_bytes);
+}
+
+TEST(TorchLegacy, NoticesEveryFlippedByteOrSaysThatNothingProtectsIt) {
+  testing::expect_every_flip_noticed(byte_vector(Stream().text()), read_bytes);
 }
 
 TEST(TorchLegacy, OwnsEveryByte) {

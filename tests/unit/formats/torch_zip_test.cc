@@ -284,6 +284,16 @@ TEST(TorchZip, FindsRecordsOutsideOfTheTopFolder) {
   EXPECT_EQ(checkpoint->findings[0].cause, (Cause{CauseKind::kLayout}));
 }
 
+TEST(TorchZip, DoesNotInterpretAPackage) {
+  const auto zip = small_zip({{"p/.data/extern_modules", "torch\n"},
+                              {"p/model/model.pkl", pickled("N")},
+                              {"p/.data/version", "6\n"}});
+  EXPECT_TRUE(sniff_torch_zip(Source::memory("file", byte_vector(zip.bytes))));
+  const auto checkpoint = read(zip.bytes);
+  ASSERT_FALSE(checkpoint);
+  EXPECT_EQ(checkpoint.error().kind, ErrorKind::kUnsupported);
+}
+
 TEST(TorchZip, RefusesAnArchiveWithoutTopFolder) {
   expect_error(small_zip({{"data.pkl", pickled("N")}}).bytes, CauseKind::kLayout, 0);
 }

@@ -157,11 +157,20 @@ TEST(Zip, FindsAnUnknownExtraField) {
 }
 
 TEST(Zip, DoesNotReadOtherMethodsOrEncryption) {
-  for (const auto& [offset, value] : {std::pair{10U, "\x0c"}, std::pair{8U, "\x01"}}) {
-    const auto zip = read(patched(kTwo.bytes, kTwo.directory_offset + offset, value));
+  struct Field {
+    std::uint64_t directory, local;
+    std::string value;
+  };
+  for (const Field& field : {Field{10, 8, "\x0c"}, Field{8, 6, "\x01"}}) {
+    const auto half = patched(kTwo.bytes, kTwo.directory_offset + field.directory, field.value);
+    const auto damaged = read(half);  // the local header says something else
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().cause, (Cause{CauseKind::kBitrot}));
+    EXPECT_EQ(damaged.error().offset, field.local);
+    const auto zip = read(patched(half, field.local, field.value));
     ASSERT_FALSE(zip);
     EXPECT_EQ(zip.error().kind, ErrorKind::kUnsupported);
-    EXPECT_EQ(zip.error().offset, kTwo.directory_offset + offset);
+    EXPECT_EQ(zip.error().offset, field.local);
   }
 }
 

@@ -165,7 +165,7 @@ class People(unittest.TestCase):
 
     def test_a_fifo_in_a_directory_is_told(self):
         folder = self.folder / "checkpoint"
-        shutil.copytree(ROOT / "fixtures" / "files" / "sharded" / "good" / "safetensors", folder)
+        shutil.copytree(ROOT / "fixtures" / "files" / "sharded" / "good" / "safetensors" / "step-5", folder)
         os.mkfifo(folder / "pipe")
         report = json.loads(run("check", folder, "--json").stdout)
         self.assertIn("pipe", [check["subject"] for check in report["checks"]])

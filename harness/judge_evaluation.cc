@@ -56,11 +56,11 @@ Finding outcome_finding(const Case& subject, Finding finding, const Outcome& out
     finding.status = Status::kNotObserved;
     finding.message = "the two evaluations have no metric in common";
   } else if (outcome.differences.empty() && !outcome.outputs_differ) {
-    finding.message += " is equal: " + count_text(outcome.compared, "figure", "figures") +
+    finding.message += " is equal: " + count_text(outcome.compared, "figure") +
                        (outcome.outputs_equal ? ", every output bit for bit" : "");
     if (outcome.noisy > 0)
       finding.message +=
-          ", within the noise of two uninterrupted runs in " + std::to_string(outcome.noisy);
+          ", within the noise of two uninterrupted runs in " + count_text(outcome.noisy, "figure");
   } else {
     finding.status =
         subject.noise.level == NoiseLevel::kSome ? Status::kInconclusive : Status::kFail;

@@ -174,7 +174,7 @@ void judge_final(const Case& subject, Judgement& judgement) {
     Finding finding{.check = "final." + name,
                     .subject = name,
                     .message = "the " + name + " state at " + step_text(subject.final_step()) +
-                               " is the reference's: " + count_text(count, "entry", "entries")};
+                               " is the reference's: " + count_text(count, "entry")};
     if (difference != differences.end())
       finding = difference_finding(subject, component, difference->second);
     if (finding.status == Status::kFail && component == Component::kModel)

@@ -162,7 +162,7 @@ Finding absent_finding(const Places& places) {
                   .status = Status::kFail,
                   .subject = places.label,
                   .message = "the " + places.label + " state was live at the save (" +
-                             count_text(places.live->size(), "entry", "entries") +
+                             count_text(places.live->size(), "entry") +
                              ") and the checkpoint has none of it"};
   if (places.component == Component::kOptimizer && !has_tensors(*places.live)) {
     finding.status = Status::kNotApplicable;
@@ -177,7 +177,7 @@ Finding whole_finding(const Places& places, std::size_t entries) {
   Finding finding{.check = "identity." + places.label, .subject = places.label, .message = {}};
   if (places.live != nullptr && places.disk != nullptr && places.restored != nullptr) {
     finding.message = "the " + places.label +
-                      " state is one in three places: " + count_text(entries, "entry", "entries") +
+                      " state is one in three places: " + count_text(entries, "entry") +
                       ", live = disk = restored";
     return finding;
   }
@@ -253,10 +253,6 @@ Finding soften(const Case& subject, const Places& places, Finding finding) {
   return finding;
 }
 
-}  // namespace
-
-namespace {
-
 /// With noise the reference's checkpoint is restored: the interrupted run's own is held against
 /// what was live as it was saved.
 void judge_interrupted(const Case& subject, Judgement& judgement) {
@@ -282,7 +278,7 @@ void judge_interrupted(const Case& subject, Judgement& judgement) {
   if (whole.status == Status::kPass && entries == 0) return;  // other names: nothing was compared
   if (whole.status == Status::kPass)
     whole.message = "the interrupted run's own checkpoint is the state that was live: " +
-                    count_text(entries, "entry", "entries");
+                    count_text(entries, "entry");
   judgement.findings.push_back(std::move(whole));
 }
 
@@ -296,7 +292,7 @@ void judge_identity(const Case& subject, Judgement& judgement) {
                                   place_digest(places.restored), finding.status});
     if (finding.status == Status::kPass)
       judgement.proven.push_back("the " + label + " state on disk is the one that trained: " +
-                                 count_text(places.disk->size(), "entry", "entries") +
+                                 count_text(places.disk->size(), "entry") +
                                  ", live = disk = restored");
     judgement.findings.push_back(std::move(finding));
   }

@@ -143,8 +143,4 @@ std::string item_text(const StateItem* item) {
   return short_digest(item->digest);
 }
 
-std::string count_text(std::size_t count, std::string_view singular, std::string_view plural) {
-  return std::to_string(count) + ' ' + std::string(count == 1 ? singular : plural);
-}
-
 }  // namespace ckptverify::judging

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ckptverify/count_text.h"
 #include "harness/judge.h"
 
 namespace ckptverify::judging {
@@ -166,7 +167,5 @@ std::string step_text(std::uint64_t step);
 std::string short_digest(const Digest& digest);
 /// The entry's text where it has one, else its digest.
 std::string item_text(const StateItem* item);
-/// "1 entry", "42 entries".
-std::string count_text(std::size_t count, std::string_view singular, std::string_view plural);
 
 }  // namespace ckptverify::judging

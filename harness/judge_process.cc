@@ -82,7 +82,7 @@ Finding kill_finding(const Case& subject) {
       }
       finding.status = Status::kPass;
       finding.message = "SIGKILL after the save at " + point + " ended " +
-                        count_text(run.processes_killed, "process", "processes") + " and left none";
+                        count_text(run.processes_killed, "process") + " and left none";
       return finding;
     case KillOutcome::kAlreadyGone:
       finding.message = "the trainer had ended by itself before the kill at " + point +
@@ -261,7 +261,7 @@ Finding trace_finding(const Case& subject) {
     finding.status = Status::kNotObserved;
     finding.message = "the trainers wrote no events";
   } else {
-    finding.message = "all " + std::to_string(events) + " events of the trainers could be read";
+    finding.message = count_text(events, "event") + " of the trainers could be read";
   }
   return finding;
 }

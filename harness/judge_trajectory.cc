@@ -129,12 +129,12 @@ Finding series_finding(const Case& subject, const std::string& metric, const Ser
   } else if (series.compared < steps) {
     finding.status = Status::kNotObserved;
     finding.message = metric + " is equal where it was seen: at " +
-                      std::to_string(series.compared) + " of " + std::to_string(steps) + " steps";
+                      std::to_string(series.compared) + " of " + count_text(steps, "step");
   } else {
     finding.message = metric + " is the reference's at " + span;
     if (series.noisy > 0)
-      finding.message += ", within the noise of two uninterrupted runs at " +
-                         count_text(series.noisy, "step", "steps");
+      finding.message +=
+          ", within the noise of two uninterrupted runs at " + count_text(series.noisy, "step");
   }
   return finding;
 }

@@ -23,6 +23,8 @@
 #include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
 
+#include "harness/program.h"
+
 namespace ckptverify {
 namespace {
 
@@ -40,24 +42,6 @@ std::string_view variable(const std::vector<std::string>& environment, std::stri
     }
   }
   return {};
-}
-
-/// As execvp() looks, but in the PATH that the child will have.
-Result<std::filesystem::path> find_program(const Launch& launch) {
-  const std::string& program = launch.command.front();
-  if (program.find('/') != std::string::npos) return std::filesystem::path(program);
-  std::string_view path = variable(launch.environment, "PATH");
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find(':'), path.size());
-    const std::filesystem::path candidate = std::filesystem::path(path.substr(0, end)) / program;
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(candidate, ignored) &&
-        ::access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
-    }
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return Error{ErrorKind::kUnreadable, "no such program in PATH", program};
 }
 
 /// Runs in the child between fork and exec.
@@ -148,7 +132,8 @@ Result<pid_t> start(const Launch& launch, const std::filesystem::path& program) 
 
 Result<pid_t> launch(const Launch& launch) {
   CKPTVERIFY_ASSERT(!launch.command.empty());
-  CKPTVERIFY_TRY(const std::filesystem::path program, find_program(launch));
+  CKPTVERIFY_TRY(const std::filesystem::path program,
+                 find_program(launch.command.front(), variable(launch.environment, "PATH")));
   try {
     return start(launch, program);
   } catch (const std::exception& exception) {

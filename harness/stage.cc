@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "ckptverify/count_text.h"
 #include "harness/launch.h"
 
 namespace ckptverify {
@@ -26,13 +27,9 @@ Result<void> make_directory(const std::filesystem::path& path) {
   return Error{ErrorKind::kUnreadable, "cannot be made: " + error.message(), path.string()};
 }
 
-std::string processes(std::uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " process" : " processes");
-}
-
 std::string kill_text(const RunRecord& run) {
   if (run.guardian_lost) return "its guardian was killed from outside";
-  const std::string sent = "SIGKILL to " + processes(run.processes_killed);
+  const std::string sent = "SIGKILL to " + count_text(run.processes_killed, "process");
   switch (run.kill) {
     case KillOutcome::kConfirmed:
       return sent + ", all gone";

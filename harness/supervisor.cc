@@ -1,6 +1,5 @@
 // One loop for every wait: reports of the guardian, changes of the events, the user's wish to stop,
-// the deadline. Where a trainer tells nothing about its saves, its checkpoint's files are watched
-// and the tree is frozen before they are read.
+// the deadline. supervisor_saves.cc tells when a save is reached.
 
 #include "harness/supervisor.h"
 
@@ -31,12 +30,6 @@ using std::chrono::milliseconds;
 
 /// The longest that one poll() lasts, so that the log's growth is noticed as a sign of progress.
 constexpr milliseconds kPollMax{500};
-/// Between two tries to meet a trainer at its gate: it opens it right after its event.
-constexpr milliseconds kGateRetry{1};
-/// Between two looks at a checkpoint path; one that did not change in between may be complete.
-constexpr milliseconds kPathRetry{20};
-/// A trainer that acknowledged a save and does not come to the gate in this time honours no holds.
-constexpr milliseconds kGateGrace{2000};
 
 std::string seconds_text(double seconds) {
   std::array<char, 32> text;
@@ -79,7 +72,10 @@ Result<Supervisor> Supervisor::start(SupervisorOptions options) {
   }
   CKPTVERIFY_TRY(TraceReader trace, TraceReader::follow(options.events_directory));
   Supervisor supervisor(std::move(options), std::move(trace));
-  CKPTVERIFY_TRY_VOID(supervisor.launch_guardian());
+  if (auto launched = supervisor.launch_guardian(); !launched) {
+    supervisor.remove_gate();
+    return std::move(launched).error();
+  }
   return supervisor;
 }
 
@@ -258,67 +254,6 @@ Supervisor::Due Supervisor::next_due(const SaveGoal& goal) const {
                      : "step " + std::to_string(*last_step_ + 1));
 }
 
-Reached Supervisor::await_save(const SaveGoal& goal) {
-  while (true) {
-    collect();
-    if (saved(goal)) {
-      held_at_ = goal.step;
-      return Reached::kGoal;
-    }
-    if (ended()) {
-      collect();  // what it wrote before it ended
-      if (saves_.contains(goal.step)) held_at_ = goal.step;
-      return held_at_ == goal.step ? Reached::kGoal : Reached::kEnded;
-    }
-    if (interrupted()) return Reached::kInterrupted;
-    const Due due = next_due(goal);
-    if (Clock::now() >= due.at) return overdue(due);
-    Clock::time_point until = due.at;
-    if (saves_.contains(goal.step)) until = std::min(until, Clock::now() + kGateRetry);
-    if (!tells_saves_ && goal.complete) until = std::min(until, Clock::now() + kPathRetry);
-    wait(until);
-  }
-}
-
-bool Supervisor::saved(const SaveGoal& goal) {
-  if (saves_.contains(goal.step)) return hold(goal.step);
-  return !tells_saves_ && goal.complete && saved_by_path(goal);
-}
-
-bool Supervisor::saved_by_path(const SaveGoal& goal) {
-  const std::string seen = file_signature(goal.path);
-  if (seen.empty() || seen == refused_signature_) return false;
-  if (seen != path_signature_) {
-    path_signature_ = seen;
-    last_sign_ = Clock::now();
-    // Its writer may be in the middle of it; a process that is no more will not go on.
-    if (!ended()) return false;
-  }
-  if (!ended()) stop_tree();
-  if (goal.complete()) return true;
-  refused_signature_ = file_signature(goal.path);
-  release();
-  return false;
-}
-
-bool Supervisor::hold(std::uint64_t step) {
-  if (ended()) return true;
-  if (try_gate()) return true;
-  const auto& events = trace().events;
-  const std::size_t index = saves_.at(step);
-  const bool went_on =
-      std::any_of(events.begin() + static_cast<std::ptrdiff_t>(index) + 1, events.end(),
-                  [&](const Event& event) { return event.pid == events[index].pid; });
-  if (!went_on && Clock::now() < last_sign_ + kGateGrace) return false;
-  stop_tree();
-  return true;
-}
-
-bool Supervisor::try_gate() {
-  gate_ = Descriptor(::open(options_.gate.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  return gate_.is_open();
-}
-
 void Supervisor::stop_tree() {
   order("stop\n");
   const Clock::time_point until = Clock::now() + duration(options_.deadlines.kill_s);
@@ -395,6 +330,12 @@ Exit Supervisor::exit() const {
                       : "not gone " + seconds_text(options_.deadlines.kill_s) + " after SIGKILL"};
 }
 
+/// Whoever reads all files of the output directory later would hang on a FIFO.
+void Supervisor::remove_gate() {
+  std::error_code ignored;
+  std::filesystem::remove(options_.gate, ignored);
+}
+
 RunRecord Supervisor::finish() {
   if (!kill_ordered_) {
     collect();
@@ -406,6 +347,7 @@ RunRecord Supervisor::finish() {
       kill();
     }
   }
+  remove_gate();
   RunRecord record;
   record.command = options_.command;
   record.trace = trace_.finish();

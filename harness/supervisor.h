@@ -105,6 +105,7 @@ class Supervisor {
   bool hold(std::uint64_t step);
   bool try_gate();
   void stop_tree();
+  void remove_gate();
   void await_gone();
   Due next_due(const SaveGoal& goal) const;
   Reached overdue(const Due& due);

@@ -29,7 +29,7 @@ MAY_INCLUDE = {
 OWNER = {
     r"CLI/": "src/cli/",
     r"boost/": "harness/launch.",
-    r"toml\+\+/": "harness/plan.cc",
+    r"toml\+\+/": "harness/toml_file.",
     r"nlohmann/": "src/json.cc",
     r"xxhash": "src/fingerprint.cc",
     r"zstd": "formats/encoding/zstd.",

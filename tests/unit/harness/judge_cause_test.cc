@@ -11,10 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Judgement judged(const Observations& seen) {
-  return judge(plan(), seen);
-}
-
 void set_rates_back(Observations& seen, std::uint64_t by) {
   for (StepEvent* event : steps(*seen.resumed))
     event->lr = step(seen.reference, event->step - by).lr;

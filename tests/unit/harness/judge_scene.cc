@@ -281,4 +281,17 @@ std::vector<std::string> causes(const Judgement& judgement) {
   return ids;
 }
 
+Judgement judged(const Observations& seen) {
+  return judge(plan(), seen);
+}
+
+void lose_step_events(RunRecord& run) {
+  std::erase_if(run.trace.events,
+                [](const Event& event) { return std::holds_alternative<StepEvent>(event.what); });
+}
+
+Exit exited(int code) {
+  return {.kind = ExitKind::kExited, .code = code};
+}
+
 }  // namespace ckptverify::scene

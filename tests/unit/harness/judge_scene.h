@@ -43,7 +43,11 @@ void change_final(Observations& seen, const std::string& component, const std::s
 void restart_from_scratch(Observations& seen);
 void drop_events_of_state(RunRecord& run);
 void drop_restored_event(RunRecord& run);
+void lose_step_events(RunRecord& run);
+Exit exited(int code);
 
+/// By the plan of the scene.
+Judgement judged(const Observations& seen);
 const Finding& finding(const Judgement& judgement, const std::string& check);
 Verdict verdict(const Judgement& judgement);
 /// The ids of the causes, best first.

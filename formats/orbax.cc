@@ -42,13 +42,17 @@ std::string base_name(const std::string& path) {
                      end == std::string::npos ? 0 : end - slash);
 }
 
+/// Whether a member's path begins so; they are sorted.
+bool has_prefix(const Source& directory, const std::string& prefix) {
+  const auto& members = directory.members();
+  const auto first = std::lower_bound(members.begin(), members.end(), prefix);
+  return first != members.end() && first->starts_with(prefix);
+}
+
 bool is_item(const Source& directory, const std::string& before) {
   return directory.has_member(before + std::string(kTree)) ||
          directory.has_member(before + std::string(kManifest)) ||
-         std::any_of(directory.members().begin(), directory.members().end(),
-                     [&](const std::string& name) {
-                       return name.starts_with(before + std::string(kProcess));
-                     });
+         has_prefix(directory, before + std::string(kProcess));
 }
 
 /// Where the items are: "" for the directory itself, "default/" and the like.
@@ -148,9 +152,7 @@ void ItemReader::add_leaf(const std::string& path, const std::string& type) {
 
 /// Every process writes a store of its own; the last step of a save merges them.
 void ItemReader::check_merged() {
-  const bool unmerged = std::any_of(
-      assembly_.directory().members().begin(), assembly_.directory().members().end(),
-      [&](const std::string& name) { return name.starts_with(before_ + std::string(kProcess)); });
+  const bool unmerged = has_prefix(assembly_.directory(), before_ + std::string(kProcess));
   if (unmerged && !assembly_.directory().has_member(before_ + std::string(kManifest)))
     assembly_.fail(CauseKind::kUncommitted, before_ + std::string(kManifest),
                    "is not there; found the stores of single processes, which the end of a save "

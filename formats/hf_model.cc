@@ -28,7 +28,8 @@ Result<Checkpoint> read_hf_model(const Source& source, const FormatTable& table)
                {.root = "training_args.", .component = Component::kConfig, .component_root = 0});
   // The output directory of a run also holds its checkpoints, which are checkpoints of their own.
   for (const std::string& name : top_directories(source))
-    if (number_between(name, "checkpoint-", "")) assembly.leave_out(name);
+    // DCP's writer keeps the shards that it has consolidated below, as a checkpoint of their own.
+    if (number_between(name, "checkpoint-", "") || name == "sharded") assembly.leave_out(name);
   return std::move(assembly).finish();
 }
 

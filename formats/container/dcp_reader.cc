@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/container/dcp_files.h"
+#include "formats/container/dcp_generation.h"
 #include "formats/container/dcp_names.h"
 #include "formats/container/dcp_tiling.h"
 
@@ -257,6 +258,7 @@ void DcpReading::read() {
   Checkpoint& checkpoint = assembly_.checkpoint();
   std::move(entries_.begin(), entries_.end(), std::back_inserter(checkpoint.entries));
   std::move(findings_.begin(), findings_.end(), std::back_inserter(checkpoint.findings));
+  if (whole_) check_dcp_steps(checkpoint);
 }
 
 }  // namespace

@@ -125,6 +125,23 @@ std::vector<std::string> deepspeed_directories(const Source& directory) {
   return found;
 }
 
+/// DeepSpeed repeats the model that lies beside it, and has a step, settings and a schedule of its
+/// own: those stand under "deepspeed.", so that no path of the trainer's files is the same.
+void keep_apart(const Checkpoint& trainer, std::vector<Entry>& entries) {
+  const bool weights =
+      std::any_of(trainer.entries.begin(), trainer.entries.end(),
+                  [](const Entry& entry) { return entry.component == Component::kModel; });
+  constexpr std::string_view kRoot = "deepspeed.";
+  for (Entry& entry : entries) {
+    if (entry.component == Component::kOptimizer) continue;
+    if ((entry.component == Component::kModel && !weights) || entry.path.starts_with(kRoot))
+      continue;
+    entry.path.insert(0, kRoot);
+    if (!entry.alias_of.empty()) entry.alias_of.insert(0, kRoot);
+    entry.root_size = 0;
+  }
+}
+
 void add_deepspeed(Assembly& assembly, const std::vector<std::string>& directories) {
   const Source& source = assembly.directory();
   std::string taken = directories.back();
@@ -148,7 +165,10 @@ void add_deepspeed(Assembly& assembly, const std::vector<std::string>& directori
     assembly.leave_out(name);
     assembly.warn(name, "is another save of the same engine, which `latest` does not name");
   }
-  assembly.add(taken, {});
+  auto part = assembly.read(taken);
+  if (!part) return;
+  keep_apart(assembly.checkpoint(), part->entries);
+  assembly.absorb(*std::move(part), {});
 }
 
 }  // namespace

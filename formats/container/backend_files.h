@@ -23,7 +23,9 @@ struct BackendFiles {
 /// By names alone.
 BackendFiles find_backend_files(const Source& directory);
 
-/// Reads them: "model." and "optimizer.", a second model under "model_1.", and so on.
+/// Reads them: "model." and "optimizer.", a second model under "model_1.", and so on. What
+/// DeepSpeed has beside its optimizer stands under "deepspeed.", its model only where no other is
+/// there yet.
 BackendFiles add_backend_files(Assembly& assembly);
 
 }  // namespace ckptverify

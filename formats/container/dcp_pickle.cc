@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/container/dcp_pickle_machine.h"
+#include "formats/encoding/pickle_text.h"
 
 namespace ckptverify {
 
@@ -70,8 +71,9 @@ Result<void> CellMachine::append(Cell target, std::size_t begin) {
 
 Result<void> CellMachine::text(std::uint64_t size) {
   const std::uint64_t offset = reader_.offset();
-  CKPTVERIFY_TRY_VOID(reader_.take(size));
+  CKPTVERIFY_TRY(const Bytes bytes, reader_.take(size));
   if (size > kCellTextSizeMax || offset >= kCellTextOffsetMax) return fault("has too long a text");
+  if (!is_utf8(as_text(bytes), Surrogates::kAllowed)) return fault("has a text that is not UTF-8");
   push({CellKind::kText, offset << kCellTextSizeBits | size});
   return {};
 }
@@ -156,6 +158,7 @@ Result<void> CellMachine::global() {
   for (int part = 0; part < 2; ++part) {
     const std::uint64_t offset = reader_.offset();
     CKPTVERIFY_TRY(const std::string_view line, reader_.line());
+    if (!is_utf8(line, Surrogates::kAllowed)) return fault("has a name that is not UTF-8");
     if (line.size() > kCellTextSizeMax || offset >= kCellTextOffsetMax)
       return fault("has too long a name");
     push({CellKind::kText, offset << kCellTextSizeBits | line.size()});

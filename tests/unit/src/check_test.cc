@@ -69,7 +69,7 @@ TEST(Check, FailsBytesThatNobodyOwns) {
   EXPECT_EQ(evidence_of(findings[0], "file"), "memory.bin");
   EXPECT_EQ(evidence_of(findings[0], "offset"), "8");
   EXPECT_EQ(evidence_of(findings[0], "size"), "3");
-  EXPECT_THAT(findings[0].message, HasSubstr("found 3 such bytes in 1 ranges, expected 0"));
+  EXPECT_THAT(findings[0].message, HasSubstr("found 3 such bytes in 1 range, expected 0"));
 }
 
 TEST(Check, FailsBytesThatTwoOwn) {

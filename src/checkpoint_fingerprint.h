@@ -11,9 +11,9 @@
 namespace ckptverify {
 
 struct TensorsToRead {
-  std::vector<NamedTensor> named;       // every tensor with data
-  std::vector<const Tensor*> tensors = {};   // those to read: aliases of the same elements are not
-  std::vector<std::size_t> names = {};  // parallel to `tensors`: which of `named` each is
+  std::vector<NamedTensor> named;           // every tensor with data
+  std::vector<const Tensor*> tensors = {};  // those to read: aliases of the same elements are not
+  std::vector<std::size_t> names = {};      // parallel to `tensors`: which of `named` each is
 };
 
 TensorsToRead tensors_to_read(const Checkpoint& checkpoint);

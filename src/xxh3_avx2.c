@@ -1,6 +1,6 @@
-/* xxhash once more, compiled for AVX2 and called only where the processor has it. It is C and a file
- * of its own so that no inline function of C++ is compiled for AVX2 and then, by the linker, chosen
- * for every machine.
+/* xxhash once more, compiled for AVX2 and called only where the processor has it. It is C and a
+ * file of its own so that no inline function of C++ is compiled for AVX2 and then, by the linker,
+ * chosen for every machine.
  */
 #include "src/xxh3_avx2.h"
 

@@ -120,15 +120,20 @@ Result<Value> integer_of_text(std::string_view text) {
     return malformed("pickle integer is no decimal number; found \"" +
                      std::string(text.substr(0, 40)) + "\"");
   }
-  std::vector<std::byte> little;  // magnitude, grown digit by digit
-  for (const char digit : digits) {
-    unsigned carry = static_cast<unsigned>(digit - '0');
+  std::vector<std::byte> little;  // magnitude, grown by nine digits at a time
+  for (std::size_t at = 0; at < digits.size();) {
+    std::uint64_t carry = 0;
+    std::uint64_t scale = 1;
+    for (const std::size_t end = std::min(digits.size(), at + 9); at < end; ++at) {
+      carry = carry * 10 + static_cast<std::uint64_t>(digits[at] - '0');
+      scale *= 10;
+    }
     for (std::byte& b : little) {
-      carry += std::to_integer<unsigned>(b) * 10;
+      carry += std::to_integer<std::uint64_t>(b) * scale;
       b = static_cast<std::byte>(carry & 0xff);
       carry >>= 8;
     }
-    if (carry != 0) little.push_back(static_cast<std::byte>(carry));
+    for (; carry != 0; carry >>= 8) little.push_back(static_cast<std::byte>(carry & 0xff));
   }
   std::reverse(little.begin(), little.end());
   return integer_of_magnitude(negative, std::move(little));

@@ -78,12 +78,13 @@ def compared(report, oracle):
     values = {row["path"]: row["value"] for row in report["values"] if covered(row["path"])}
     others = {row["path"] for row in report["opaque"] if covered(row["path"])}
     said, objects = [], []
-    for path, wanted in {dotted(p): t for p, t in oracle.get("tensors", {}).items()}.items():
+    for path, wanted in {dotted(p): t for p, t in oracle.get("tensors", {}).items() if covered(dotted(p))}.items():
         if "sha256" not in wanted:
             objects.append(path)
             continue
         said += same_tensor(path, tensors.pop(path, None), wanted)
-    for path, wanted in {dotted(p): v for p, v in oracle.get("values", {}).items()}.items():
+    for path, wanted in {dotted(p): v for p, v in oracle.get("values", {}).items()
+                         if covered(dotted(p))}.items():
         if is_opaque(wanted):
             objects.append(path)
         elif path not in values:
@@ -108,7 +109,10 @@ def parted(tool, path, oracle):
                               timeout=corpus.SECONDS_MAX)
         if done.returncode not in (0, 2):
             return [f"exit {done.returncode}: {done.stderr.decode(errors='replace').strip()[-2000:]}"]
-        return compared(json.loads(done.stdout), oracle)
+        report = json.loads(done.stdout)
+        if "tensors" not in report:
+            return [f"not read: {report}"]
+        return compared(report, oracle)
     except (ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
         return [repr(wrong)]
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "ckptverify/comparison.h"
+#include "ckptverify/count_text.h"
 #include "src/cli/progress.h"
 
 namespace ckptverify::cli {
@@ -129,12 +130,12 @@ void print_differences(const Comparison& comparison, const DiffOptions& options)
 void print_text(const Comparison& comparison, const DiffOptions& options) {
   const auto count = comparison.differences.size();
   if (comparison.equal()) {
-    std::cout << "equal: " << comparison.compared_count << " entries";
+    std::cout << "equal: " << count_text(comparison.compared_count, "entry");
     const bool exact = options.relative == 0 && options.absolute == 0;
     std::cout << (exact ? ", bit for bit\n" : ", within the tolerance\n");
   } else {
-    std::cout << count << (count == 1 ? " difference; " : " differences; ")
-              << comparison.compared_count << " entries are in both\n";
+    std::cout << count_text(count, "difference") << "; "
+              << count_text(comparison.compared_count, "entry is", "entries are") << " in both\n";
   }
   std::cout << "A " << options.first << "\nB " << options.second << "\n\n";
   print_components(comparison);

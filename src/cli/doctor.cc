@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "ckptverify/plan.h"
+#include "harness/program.h"
 
 namespace ckptverify::cli {
 namespace {
@@ -103,19 +104,19 @@ std::vector<Finding> examine_machine(const fs::path& directory) {
   return findings;
 }
 
-/// Whether the program that a command starts exists, by the rules of execvp.
-bool program_exists(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  std::string rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::size_t colon = rest.find(':');
-    const fs::path candidate = fs::path(rest.substr(0, colon)) / program;
-    if (::access(candidate.c_str(), X_OK) == 0) return true;
-    if (colon == std::string::npos) break;
-    rest.erase(0, colon + 1);
+/// A word of a command that names a file beside the plan or here: the trainer will not find it.
+/// Empty where there is none.
+std::string relative_file(const Plan& plan, const std::vector<std::string>& words) {
+  std::error_code ignored;
+  const fs::path beside = fs::absolute(plan.file, ignored).parent_path();
+  for (std::size_t index = 1; index < words.size(); ++index) {
+    const fs::path path = words[index];
+    if (path.empty() || path.is_absolute() || words[index].front() == '-') continue;
+    if (fs::is_regular_file(beside / path, ignored) || fs::is_regular_file(path, ignored)) {
+      return words[index];
+    }
   }
-  return false;
+  return {};
 }
 
 Finding examine_command(const Plan& plan, std::string name, const CommandTemplate& command) {
@@ -127,14 +128,18 @@ Finding examine_command(const Plan& plan, std::string name, const CommandTemplat
   }
   const Result<std::vector<std::string>> words =
       expand(plan, command, {{"run_dir", "RUN_DIR"}, {"checkpoint", "CHECKPOINT"}, {"step", "0"}});
-  if (!words) {
+  const Result<void> program = check_program(plan, command);
+  if (!words || !program) {
     finding.status = Status::kFail;
-    finding.message = words.error().text();
-  } else if (!program_exists(words->front())) {
-    finding.status = Status::kFail;
-    finding.message = "no such program: " + words->front();
-  } else {
-    finding.message = shell_text(*words);
+    finding.message = (words ? program.error() : words.error()).text();
+    return finding;
+  }
+  finding.message = shell_text(*words);
+  if (const std::string file = relative_file(plan, *words); !file.empty()) {
+    finding.status = Status::kWarn;
+    finding.message += ": " + file +
+                       " is relative, and every phase starts in a directory of its own: begin it "
+                       "with {plan_dir}";
   }
   return finding;
 }
@@ -175,15 +180,16 @@ void add_doctor(CLI::App& application, int& exit_code) {
       "doctor", "Say what can be observed on this machine, and of a plan, before anything is run");
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("plan", options->plan, "Plan to examine as well");
-  command->add_option("--set", options->settings,
-                      "Set a variable of the plan: NAME=VALUE (repeatable)");
-  command->add_option("--dir", options->directory, "Where run would write")->capture_default_str();
+  command->add_option("--set", options->settings, "Set a variable of the plan (repeatable)")
+      ->type_name("NAME=VALUE");
+  command->add_option("--dir", options->directory, "Where run would write")
+      ->type_name("DIRECTORY")
+      ->capture_default_str();
   add_common_options(*command, options->common, Bulk::kNo);
   command->footer(
       "Examples: ckptverify doctor\n          ckptverify doctor plan.toml --dir /scratch");
   command->callback([options, &exit_code] {
-    const Result<int> code = run_doctor(*options);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(run_doctor(*options), "doctor", options->common.output());
   });
 }
 

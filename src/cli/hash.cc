@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "ckptverify/count_text.h"
 #include "src/cli/progress.h"
 
 namespace ckptverify::cli {
@@ -62,8 +63,9 @@ Json hash_json(const Checkpoint& checkpoint, const Hashes& hashes) {
 void print_text(const Checkpoint& checkpoint, const Hashes& hashes) {
   std::cout << hashes.fingerprint.whole.text() << "  " << checkpoint.format << '\n';
   for (const auto& [label, component] : hashes.fingerprint.components) {
-    std::cout << component.all.text() << "  " << label << "  (" << component.entry_count
-              << " entries, " << size_text(component.tensor_bytes) << " of tensors)\n";
+    std::cout << component.all.text() << "  " << label << "  ("
+              << count_text(component.entry_count, "entry") << ", "
+              << size_text(component.tensor_bytes) << " of tensors)\n";
   }
   for (std::size_t index = 0; index < checkpoint.files.size(); ++index) {
     const Source& file = checkpoint.files[index];

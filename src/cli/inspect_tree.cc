@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include "ckptverify/count_text.h"
 #include "src/cli/inspect_output.h"
 
 namespace ckptverify::cli {
@@ -76,11 +77,6 @@ std::string share_text(std::uint64_t bytes, std::uint64_t all) {
 
 std::string size_and_share(std::uint64_t bytes, std::uint64_t all) {
   return padded(size_text(bytes), 12) + share_text(bytes, all);
-}
-
-std::string count_text(std::uint64_t count, std::string_view what) {
-  if (count == 1) return "1 " + std::string(what);
-  return std::to_string(count) + " " + (what == "entry" ? "entries" : std::string(what) + "s");
 }
 
 std::string number_text(double value) {

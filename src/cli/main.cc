@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string_view>
 
 #include "harness/guardian.h"
@@ -14,6 +15,7 @@
 #include "src/cli/doctor.h"
 #include "src/cli/formats.h"
 #include "src/cli/hash.h"
+#include "src/cli/help.h"
 #include "src/cli/init.h"
 #include "src/cli/inspect.h"
 #include "src/cli/run.h"
@@ -26,6 +28,7 @@ int run_command_line(int argc, char** argv) {
       "Proves that a training run which dies comes back as the same run, and reads its checkpoints "
       "without the program that wrote them.",
       "ckptverify");
+  application.formatter(std::make_shared<HelpFormatter>());  // before what inherits it
   application.require_subcommand(1);
   application.set_version_flag("--version", "ckptverify " CKPTVERIFY_VERSION);
   application.footer(

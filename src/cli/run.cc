@@ -10,6 +10,7 @@
 #include "formats/formats.h"
 #include "harness/experiment.h"
 #include "harness/judge.h"
+#include "harness/program.h"
 #include "src/cli/report_output.h"
 
 namespace ckptverify::cli {
@@ -28,9 +29,25 @@ struct RunOptions {
     std::vector<std::string> words = {tool_path().string(), "run", plan};
     for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
     if (level != "standard") words.insert(words.end(), {"--level", level});
-    return words;  // without --out: its directory is no longer empty
+    return words;  // without --out: its directory is no longer empty, the default is another
   }
 };
+
+/// Without --out each run gets a directory of its own, so that the same command works again.
+fs::path free_directory() {
+  constexpr const char* kName = "ckptverify-out";
+  constexpr int kTriesMax = 10'000;  // whoever has as many is told that the last is in use
+  const auto is_free = [](const fs::path& path) {
+    std::error_code error;
+    return !fs::exists(fs::symlink_status(path, error)) ||
+           (fs::is_directory(path, error) && fs::is_empty(path, error));
+  };
+  fs::path path = kName;
+  for (int number = 2; !is_free(path) && number < kTriesMax; ++number) {
+    path = std::string(kName) + "-" + std::to_string(number);
+  }
+  return path;
+}
 
 /// One line that is rewritten on a terminal; a line a phase elsewhere.
 class Progress {
@@ -83,7 +100,8 @@ Report make_report(const Plan& plan, ExperimentRecord record, Judgement judgemen
 Result<int> run_gate(const RunOptions& options) {
   CKPTVERIFY_TRY(const Settings settings, settings_of(options.settings));
   CKPTVERIFY_TRY(const Plan plan, load_plan(options.plan, settings, tool_path().parent_path()));
-  const fs::path out = fs::absolute(options.out.empty() ? "ckptverify-out" : options.out);
+  CKPTVERIFY_TRY_VOID(check_programs(plan));
+  const fs::path out = fs::absolute(options.out.empty() ? free_directory() : fs::path(options.out));
 
   Progress progress(isatty(STDERR_FILENO) != 0);
   ExperimentOptions experiment{.output_directory = out,
@@ -114,22 +132,22 @@ void add_run(CLI::App& application, int& exit_code) {
       "run", "The gate: train, save, kill, restore, continue, compare; a verdict with its cause");
   auto options = std::make_shared<RunOptions>();
   command->add_option("plan", options->plan, "Plan file (TOML)")->required();
-  command->add_option("--set", options->settings,
-                      "Set a variable of the plan: NAME=VALUE (repeatable)");
-  command->add_option("--out", options->out,
-                      "Directory for the report, logs and checkpoints; new or empty "
-                      "(default: ckptverify-out)");
-  command->add_option("--level", options->level, "How much is tried: quick, standard, deep")
+  command->add_option("--set", options->settings, "Set a variable of the plan (repeatable)")
+      ->type_name("NAME=VALUE");
+  command
+      ->add_option("--out", options->out,
+                   "Directory for the report, logs and checkpoints; new or empty "
+                   "(default: ckptverify-out, ckptverify-out-2, ...)")
+      ->type_name("DIRECTORY");
+  command->add_option("--level", options->level, "How much is tried; equal in this version")
       ->check(CLI::IsMember({"quick", "standard", "deep"}))
       ->capture_default_str();
   add_common_options(*command, options->common, Bulk::kYes);
   command->footer(
       "Examples: ckptverify run plan.toml --out gate\n"
-      "          ckptverify run plan.toml --set format=safetensors --set shards=4 --json\n"
-      "Levels are accepted and, in this version, equal.");
+      "          ckptverify run plan.toml --set format=safetensors --set shards=4 --json");
   command->callback([options, &exit_code] {
-    const Result<int> code = run_gate(*options);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(run_gate(*options), "run", options->common.output());
   });
 }
 

@@ -91,14 +91,14 @@ void add_verdict(std::string& out, const Ink& ink, const Report& report) {
     const RankedCause& ranked = report.causes[i];
     out += std::string(i == 0 ? "cause " : "then  ") + ink.bold(ranked.cause.id()) + '\n';
     if (i > 0) continue;
-    out += "      " + wrapped(cause_meaning(ranked.cause), 6) + '\n';
+    out += "      " + wrapped(cause_meaning(report, ranked.cause), 6) + '\n';
     out += "      " + wrapped("Remedy: " + cause_remedy(ranked.cause), 6) + '\n';
   }
   out += "      " + wrapped(status_counts(report.checks), 6) + '\n';
   out += "of    " + wrapped(printable(report.subject), 6) + '\n';
-  if (report.final_step > 0)
-    out += "      killed after the save at step " + std::to_string(report.save_step) +
-           ", compared to step " + std::to_string(report.final_step) + '\n';
+  if (const std::string killed = kill_sentence(report); !killed.empty()) {
+    out += "      " + killed + '\n';
+  }
   if (!report.fingerprint.empty()) out += "      fingerprint " + report.fingerprint + '\n';
 }
 

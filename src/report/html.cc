@@ -65,14 +65,13 @@ std::string verdict_part(const Report& report) {
   for (std::size_t i = 0; i < report.causes.size(); ++i) {
     const Cause& cause = report.causes[i].cause;
     html += "<p>" + std::string(i == 0 ? "Cause: " : "Then: ") + "<strong class=\"mono\">" +
-            html_escaped(cause.id()) + "</strong>. " + html_escaped(cause_meaning(cause)) + "</p>";
+            html_escaped(cause.id()) + "</strong>. " + html_escaped(cause_meaning(report, cause)) +
+            "</p>";
     if (i == 0) html += "<p>Remedy: " + html_escaped(cause_remedy(cause)) + "</p>";
   }
   html += "<p class=\"dim\">" + html_escaped(status_counts(report.checks)) + "<br>" +
           html_escaped(report.command) + " <code>" + html_escaped(report.subject) + "</code>";
-  if (report.final_step > 0)
-    html += "<br>killed after the save at step " + std::to_string(report.save_step) +
-            ", compared to step " + std::to_string(report.final_step);
+  if (const std::string killed = kill_sentence(report); !killed.empty()) html += "<br>" + killed;
   if (!report.fingerprint.empty())
     html += "<br>fingerprint <code>" + html_escaped(report.fingerprint) + "</code>";
   return html + "</p></section>\n";

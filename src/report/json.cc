@@ -9,12 +9,12 @@ Json texts(const std::vector<std::string>& list) {
   return Json::Array(list.begin(), list.end());
 }
 
-Json cause_json(const RankedCause& ranked, std::size_t rank) {
+Json cause_json(const Report& report, const RankedCause& ranked, std::size_t rank) {
   Json json;
   json.set("id", ranked.cause.id());
   json.set("rank", static_cast<std::uint64_t>(rank));
   json.set("checks", texts(ranked.checks));
-  json.set("meaning", cause_meaning(ranked.cause));
+  json.set("meaning", cause_meaning(report, ranked.cause));
   json.set("remedy", cause_remedy(ranked.cause));
   return json;
 }
@@ -94,7 +94,7 @@ Json report_json(const Report& report) {
   json.set("verdict", verdict_name(report.verdict));
   Json::Array causes;
   for (const RankedCause& ranked : report.causes)
-    causes.push_back(cause_json(ranked, causes.size() + 1));
+    causes.push_back(cause_json(report, ranked, causes.size() + 1));
   json.set("causes", std::move(causes));
   json.set("checks", list(report.checks, check_json));
   json.set("proven", texts(report.proven));

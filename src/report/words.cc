@@ -23,7 +23,18 @@ constexpr std::array kStatuses = {
 
 }  // namespace
 
-std::string cause_meaning(const Cause& cause) {
+std::string cause_meaning(const Report& report, const Cause& cause) {
+  if (report.command == "check") {
+    for (const Finding& finding : report.checks) {
+      if (finding.check == "static.components" && finding.cause == cause) {
+        std::string sentence = finding.message + '.';
+        if (sentence[0] >= 'a' && sentence[0] <= 'z') {
+          sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+        }
+        return sentence;
+      }
+    }
+  }
   if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->meaning);
   const Component component = cause.component.value_or(Component::kOther);
   const std::string where = component == Component::kOther
@@ -51,6 +62,16 @@ std::string verdict_sentence(const Report& report) {
   }
   return run ? "Whether this run comes back as the same run was not shown."
              : "Whether this checkpoint is whole was not shown.";
+}
+
+std::string kill_sentence(const Report& report) {
+  const bool killed =
+      std::any_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {
+        return finding.check == "process.kill" && finding.status == Status::kPass;
+      });
+  if (!killed) return {};
+  return "killed after the save at step " + std::to_string(report.save_step) +
+         ", compared to step " + std::to_string(report.final_step);
 }
 
 std::string duration_text(double seconds) {

@@ -9,12 +9,16 @@
 
 namespace ckptverify {
 
-/// One sentence each, for unknown causes too.
-std::string cause_meaning(const Cause& cause);
+/// One sentence each, for unknown causes too. Of a component that a check of a checkpoint misses,
+/// the meaning is that it is absent: what a run would make of that was not seen.
+std::string cause_meaning(const Report& report, const Cause& cause);
 std::string cause_remedy(const Cause& cause);
 
 /// "This run does not come back as the same run.", or what the verdict says of a checkpoint.
 std::string verdict_sentence(const Report& report);
+
+/// "killed after the save at step 5, compared to step 10"; empty where no kill was confirmed.
+std::string kill_sentence(const Report& report);
 
 /// "0.25 s", "12.3 s", "4 min 7 s".
 std::string duration_text(double seconds);

@@ -115,11 +115,74 @@ class Commands(unittest.TestCase):
     def test_init_writes_a_plan_that_doctor_understands_and_never_overwrites(self):
         plan = self.folder / "plan.toml"
         self.assertEqual(run("init", plan, "--train", "true", "{run_dir}").returncode, 0)
-        self.assertEqual(run("init", plan).returncode, 64)
+        refused = run("init", plan)
+        self.assertEqual(refused.returncode, 64)
+        self.assertIn(f"{self.folder}/plan-2.toml", refused.stderr)
         report = self.json_of(0, "doctor", plan, "--dir", self.folder)
         self.assertIn("plan.train", [check["id"] for check in report["checks"]])
         self.assertEqual(run("init", self.folder / "b.toml", "--train", "no-such-program-here", "{run_dir}").returncode, 0)
         self.assertEqual(run("doctor", self.folder / "b.toml").returncode, 1)
+
+    def test_init_says_what_it_wrote_as_json(self):
+        plan = self.folder / "plan.toml"
+        report = self.json_of(0, "init", plan)
+        self.assertEqual((report["schema"], report["path"], report["mistake"]), ("ckptverify.init/1", str(plan), ""))
+        self.assertEqual(report["plan"], plan.read_text())
+        self.assertEqual(self.json_of(64, "init", plan)["error"]["kind"], "usage")
+
+    def test_a_program_that_cannot_be_started_is_told_before_anything_starts(self):
+        plan, out = self.folder / "plan.toml", self.folder / "out"
+        self.assertEqual(run("init", plan).returncode, 0)
+        done = run("run", plan, "--out", out)
+        self.assertEqual((done.returncode, done.stdout), (66, ""))
+        self.assertEqual(done.stderr, f"ckptverify: {plan}: train: {self.folder}/trainer: no such program\n")
+        plan.write_text(plan.read_text().replace("{plan_dir}/trainer", "./trainer"))
+        (self.folder / "trainer").symlink_to("/bin/true")
+        done = run("run", plan, "--out", out)
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("begin it with {plan_dir}", done.stderr)
+        self.assertFalse(out.exists())
+        checks = {check["id"]: check for check in self.json_of(1, "doctor", plan, "--dir", self.folder)["checks"]}
+        self.assertEqual(checks["plan.train"]["status"], "fail")
+        self.assertIn("begin it with {plan_dir}", checks["plan.train"]["message"])
+        written = run("init", self.folder / "b.toml", "--train", "./trainer", "{run_dir}")
+        self.assertEqual(written.returncode, 1)
+        self.assertIn("begin it with {plan_dir}", written.stdout)
+
+    def test_doctor_warns_of_a_file_that_no_phase_will_find(self):
+        plan = self.folder / "plan.toml"
+        (self.folder / "train.py").write_text("")
+        self.assertEqual(run("init", plan, "--train", "true", "train.py", "{run_dir}").returncode, 0)
+        report = json.loads(run("doctor", plan, "--json").stdout)
+        check = next(check for check in report["checks"] if check["id"] == "plan.train")
+        self.assertEqual(check["status"], "warn")
+        self.assertIn("train.py is relative", check["message"])
+
+    def test_help_names_choices_and_defaults_in_words(self):
+        text = run("run", "--help").stdout
+        self.assertRegex(text, r"--level quick\|standard\|deep\s+How much .* \(default: standard\)")
+        self.assertRegex(text, r"--threads N\s")
+        for command in ("run", "check", "inspect", "hash", "diff", "init", "doctor", "formats"):
+            self.assertNotRegex(run(command, "--help").stdout, "UINT|FLOAT|:{|in \\[", command)
+
+    def test_run_without_out_takes_the_next_free_directory(self):
+        plan = FILES.parent / "odd_trainer" / "plan.toml"
+        tool = pathlib.Path(TOOL).resolve()
+        (self.folder / "ckptverify-out").mkdir()
+        (self.folder / "ckptverify-out" / "kept").write_text("mine")
+        command = [tool, "run", plan, "--set", "behave=crash-in-training", "--json"]
+        for name in ("ckptverify-out-2", "ckptverify-out-3"):
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["output_directory"], str(self.folder.resolve() / name))
+        self.assertEqual(os.listdir(self.folder / "ckptverify-out"), ["kept"])
+
+    def test_a_required_component_that_is_absent_is_named_as_that(self):
+        done = run("check", SAFETENSORS, "--require", "optimizer")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("The required component optimizer is absent;", done.stdout)
+        self.assertIn("of 1 file\n", done.stdout)
 
     def test_the_tool_maps_neither_libtorch_nor_hdf5_nor_python(self):
         libraries = subprocess.run(["ldd", TOOL], capture_output=True, text=True, check=True).stdout

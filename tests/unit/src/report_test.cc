@@ -169,6 +169,30 @@ TEST(ReportJson, IsWrittenForTheSchemaTest) {
   }
 }
 
+TEST(Report, NamesTheKillOnlyWhereItWasConfirmed) {
+  Report report = failed_run();
+  ASSERT_EQ(report.checks[0].check, "process.kill");
+  const std::string killed = "killed after the save at step 5, compared to step 10";
+  EXPECT_THAT(report_html(report), HasSubstr(killed));
+  report.checks[0].status = Status::kInconclusive;
+  EXPECT_THAT(report_html(report), Not(HasSubstr(killed)));
+  EXPECT_THAT(report_console(report, Colour::kOff), Not(HasSubstr(killed)));
+}
+
+TEST(Report, SaysOfACheckpointsMissingComponentThatItIsAbsent) {
+  Report report = passed_check();
+  report.checks = {{.check = "static.components",
+                    .status = Status::kFail,
+                    .cause = kOptLost,
+                    .message = "the required component optimizer is absent"}};
+  conclude(report);
+  EXPECT_THAT(report_console(report, Colour::kOff),
+              HasSubstr("cause opt-lost\n      The required component optimizer is absent.\n"));
+  report.command = "run";
+  EXPECT_THAT(report_console(report, Colour::kOff),
+              HasSubstr("cause opt-lost\n      The optimizer starts without its moments"));
+}
+
 TEST(ReportConsole, SaysVerdictAndCauseFirst) {
   EXPECT_EQ(report_console(failed_run(), Colour::kOff),
             R"(FAIL  If this run dies, it does not come back as the same run.

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,14 @@ def left_behind(marker):
         except OSError:
             pass
     return found
+
+
+def fifos(directory):
+    """What hangs whoever reads all files of the output directory."""
+    for folder, _, names in os.walk(directory):
+        for path in (os.path.join(folder, name) for name in names):
+            if stat.S_ISFIFO(os.lstat(path).st_mode):
+                yield path
 
 
 def complaints(report, code, arguments):
@@ -64,6 +73,8 @@ def main():
         wrong = list(complaints(report, run.returncode, arguments))
     except (OSError, ValueError, KeyError) as error:
         wrong = [f"no usable report: {error!r}"]
+    # A trainer's own FIFO is among the fixtures: it lies in the run's directory.
+    wrong += [f"left behind: FIFO {path}" for path in fifos(out + "/report/events")]
     wrong += [f"left behind: process {pid}" for pid in left_behind(marker.encode())]
     print(run.stdout)
     if wrong:

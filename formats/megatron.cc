@@ -52,7 +52,8 @@ Finding finding(Status status, std::string_view subject, const std::string& mess
   Finding finding{.check = std::string(kCheck),
                   .status = status,
                   .subject = std::string(subject),
-                  .message = std::string(subject) + ": " + message};
+                  .message = {}};
+  finding.message.append(subject).append(": ").append(message);
   if (status == Status::kFail) finding.cause = Cause{CauseKind::kUncommitted, {}};
   return finding;
 }

@@ -125,8 +125,9 @@ std::optional<Checkpoint> Assembly::read(const std::string& name) {
 
 bool Assembly::add(const std::string& name, const Role& role) {
   auto part = read(name);
-  if (part) absorb(*std::move(part), role);
-  return part.has_value();
+  if (!part) return false;
+  absorb(*std::move(part), role);
+  return true;
 }
 
 bool Assembly::add_json(const std::string& name, const Role& role) {

@@ -128,12 +128,19 @@ void Reader::add_rng() {
                 "random_states_*.pkl");
 }
 
-/// What the user registered may be anything: its own keys say what.
+/// What the user registered may be anything: its own keys say what. A bare state dict is not the
+/// model, which has a file of its own.
 void Reader::add_custom() {
   const auto files = rank_files_in(directory_, "custom_checkpoint_", ".pkl");
-  for (const RankFile& file : files)
-    assembly_.add(file.name, {.root = "custom_checkpoint_" + std::to_string(file.rank) + ".",
-                              .component_root = 0});
+  for (const RankFile& file : files) {
+    auto part = assembly_.read(file.name);
+    if (!part) continue;
+    for (Entry& entry : part->entries)
+      if (entry.component == Component::kModel) entry.component = Component::kOther;
+    assembly_.absorb(
+        *std::move(part),
+        {.root = "custom_checkpoint_" + std::to_string(file.rank) + ".", .component_root = 0});
+  }
   check_ranks(assembly_, files, rank_count(files), "custom_checkpoint_*.pkl");
 }
 

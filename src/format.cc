@@ -33,6 +33,44 @@ constexpr std::array kImpostors = {
     Impostor{"<?xml", "an XML document"},
 };
 
+// Beginnings of files that are something else, or a checkpoint in a wrapping that no loader opens.
+constexpr std::array kOtherFiles = {
+    Impostor{"\x7f"
+             "ELF",
+             "a program"},
+    Impostor{"\x89PNG\r\n", "a picture"},
+    Impostor{"\xff\xd8\xff", "a picture"},
+    Impostor{"%PDF-", "a PDF document"},
+    Impostor{"\x1f\x8b", "a gzip stream"},
+    Impostor{"BZh", "a bzip2 stream"},
+    Impostor{"\xfd"
+             "7zXZ",
+             "an xz stream"},
+    Impostor{"\x28\xb5\x2f\xfd", "a zstd stream"},
+};
+
+constexpr std::string_view kZipEntry = "PK\3\4";
+constexpr std::string_view kZipEnd = "PK\5\6";
+// Where the archive still begins in a file with something in front: a shell's or a browser's lines.
+constexpr std::size_t kLeadingBytesMax = 1 << 16;
+constexpr std::size_t kZipEndSize = 22;
+
+/// A zip archive of no known layout, or one that does not begin where its file does.
+std::optional<Error> stray_archive(std::string_view text) {
+  const std::size_t start = text.substr(0, kLeadingBytesMax).find(kZipEntry);
+  if (start == std::string_view::npos || text.size() < kZipEndSize) return std::nullopt;
+  if (start != 0 && text.rfind(kZipEnd) == std::string_view::npos) return std::nullopt;
+  Error error{.message =
+                  "a zip archive that no known writer makes; expected a top folder with "
+                  "data.pkl in it",
+              .offset = start,
+              .cause = Cause{.kind = CauseKind::kLayout}};
+  if (start != 0)
+    error.message = "the archive does not begin where the file does; found " +
+                    count_text(start, "byte") + " in front of it, expected 0";
+  return error;
+}
+
 /// Nothing recognised the source: what stands in a checkpoint's place, where that can be told.
 Error unrecognised(const Source& source) {
   if (source.is_directory()) {
@@ -52,6 +90,18 @@ Error unrecognised(const Source& source) {
                             ", expected the data that it stands for",
                  .offset = 0,
                  .cause = Cause{.kind = CauseKind::kImpostor}};
+  }
+  for (const Impostor& other : kOtherFiles) {
+    if (!text.starts_with(other.start)) continue;
+    return Error{.message = "not a checkpoint; found " + std::string(other.name),
+                 .offset = 0,
+                 .cause = Cause{.kind = CauseKind::kImpostor}};
+  }
+  if (auto archive = stray_archive(text)) return *std::move(archive);
+  if (text.find_first_not_of('\0') == std::string_view::npos) {
+    return Error{.message = "every byte is zero: the size was set and the data never written",
+                 .offset = 0,
+                 .cause = Cause{.kind = CauseKind::kTrunc}};
   }
   return Error{.kind = ErrorKind::kUnsupported,
                .message = "no known checkpoint format; found a file of " +

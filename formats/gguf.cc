@@ -36,8 +36,8 @@ Result<std::uint64_t> stored_size(const GgufTensor& tensor, const GgufType& type
                  "a row ends inside a block; found " + std::to_string(row) +
                      " elements, expected a multiple of " + std::to_string(type.block_elements));
   const auto elements = checked_product(tensor.shape);
-  auto size = elements ? checked_multiply(*elements / type.block_elements, type.block_bytes)
-                       : std::move(elements);
+  auto size =
+      elements ? checked_multiply(*elements / type.block_elements, type.block_bytes) : elements;
   if (!size) return fault(tensor, CauseKind::kBitrot, "the size of its shape does not fit 64 bits");
   return size;
 }

@@ -343,8 +343,8 @@ Tensor rounded(const Tensor& wide) {
   }
   Tensor tensor = wide;
   tensor.dtype = DType::kBfloat16;
-  tensor.pieces[0].run =
-      Run{.stored_size = narrow->size(), .size = narrow->size(), .owned = std::move(narrow)};
+  const std::uint64_t size = narrow->size();
+  tensor.pieces[0].run = Run{.stored_size = size, .size = size, .owned = std::move(narrow)};
   return tensor;
 }
 

@@ -2,6 +2,7 @@
 #include "ckptverify/checkpoint.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace ckptverify {
@@ -14,8 +15,19 @@ std::size_t first_part_size(std::string_view path) {
   return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
-bool by_path(const Entry& a, const Entry& b) {
-  return a.path < b.path;
+/// Stable. An entry is large and is moved once, not once a comparison.
+void sort_by_path(std::vector<Entry>& entries) {
+  const auto by_path = [](const Entry& a, const Entry& b) { return a.path < b.path; };
+  if (std::is_sorted(entries.begin(), entries.end(), by_path)) return;
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&entries](std::size_t a, std::size_t b) {
+    return entries[a].path < entries[b].path;
+  });
+  std::vector<Entry> sorted;
+  sorted.reserve(entries.size());
+  for (const std::size_t index : order) sorted.push_back(std::move(entries[index]));
+  entries = std::move(sorted);
 }
 
 /// The path with the first number that makes it new: "step#2".
@@ -64,7 +76,7 @@ void assign_components(std::vector<Entry>& entries) {
 
 void sort_entries(Checkpoint& checkpoint) {
   std::vector<Entry>& entries = checkpoint.entries;
-  std::stable_sort(entries.begin(), entries.end(), by_path);
+  sort_by_path(entries);
   const auto same_path = [](const Entry& a, const Entry& b) { return a.path == b.path; };
   if (std::adjacent_find(entries.begin(), entries.end(), same_path) == entries.end()) return;
   std::set<std::string> taken;
@@ -78,7 +90,7 @@ void sort_entries(Checkpoint& checkpoint) {
     entries[i].path = unused_path(path, taken);
     checkpoint.findings.push_back(duplicate_path(path, entries[i].path));
   }
-  std::stable_sort(entries.begin(), entries.end(), by_path);
+  sort_by_path(entries);
 }
 
 const Entry* find_entry(const Checkpoint& checkpoint, std::string_view path) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 namespace ckptverify {
 
@@ -164,10 +165,15 @@ constexpr std::array kKeys = {
     KeyRow{Component::kEma, "state_dict_ema"},
 };
 
+/// Asked for every entry of a checkpoint, of which there may be millions.
 Component exact_key(std::string_view key) {
-  const auto row = std::find_if(kKeys.begin(), kKeys.end(),
-                                [key](const KeyRow& candidate) { return candidate.key == key; });
-  return row == kKeys.end() ? Component::kOther : row->component;
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, Component> map;
+    for (const KeyRow& row : kKeys) map.emplace(row.key, row.component);
+    return map;
+  }();
+  const auto row = rows.find(key);
+  return row == rows.end() ? Component::kOther : row->second;
 }
 
 /// "optimizer_1" and "optimizer1" without their number.

@@ -109,6 +109,7 @@ def write_torch(path, size=SIZE):
             with archive.open(info, "w") as stream:
                 for chunk in chunks:
                     stream.write(chunk)
+            info.extra = b""  # the padding stands in the local header alone
         write("data.pkl", [pickle_of_tensors(16, each // 4)], 0)
         write("byteorder", [b"little"], 6)
         for i in range(16):

@@ -8,7 +8,7 @@ namespace {
 /// CLI11 writes a type as "TEXT" or, with a validator behind it, "TEXT:{a,b}".
 std::string value_text(const std::string& type) {
   const std::size_t colon = type.find(':');
-  const std::string name = type.substr(0, colon);
+  std::string name = type.substr(0, colon);
   if (colon != std::string::npos && type[colon + 1] == '{' && type.back() == '}') {
     std::string choices = type.substr(colon + 2, type.size() - colon - 3);
     std::replace(choices.begin(), choices.end(), ',', '|');

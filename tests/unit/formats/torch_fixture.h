@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -25,7 +26,7 @@
 namespace ckptverify::testing {
 
 inline std::string torch_fixture_text(const std::string& name) {
-  std::ifstream file(std::string(CKPTVERIFY_FIXTURES) + "/" + name, std::ios::binary);
+  std::ifstream file(std::filesystem::path(CKPTVERIFY_FIXTURES) / name, std::ios::binary);
   EXPECT_TRUE(file) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -32,7 +32,7 @@ class ContractPage(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="ckptverify-contract-") as folder:
             line = compile_line.replace("$ g++ ", f"'{COMPILER}' ", 1)
             line = line.replace("build/release/contract_example", f"'{folder}/contract_example'")
-            line = line.replace("$PWD/build/release", LIBRARY).replace("build/release", f"'{LIBRARY}'")
+            line = re.sub(r"(?:\$PWD/)?build/release", lambda _: LIBRARY.replace(" ", "\\ "), line)
             subprocess.run(line, shell=True, check=True, cwd=ROOT)
             plan = EXAMPLE.with_suffix(".toml").read_text()
             self.assertEqual(plan.count("{tool_dir}/"), 2)

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "formats/encoding/numpy_types.h"
 #include "formats/encoding/pickle_text.h"
 
 namespace ckptverify {
@@ -19,21 +20,6 @@ constexpr std::uint64_t kTextBytesMax = 1 << 20;
 constexpr std::size_t kRankMax = 64;  // NPY_MAXDIMS
 constexpr unsigned kNestingMax = 32;  // of records in records
 constexpr std::uint8_t kMajorMax = 3;
-
-struct TypeRow {
-  std::string_view code;  // without the byte order
-  DType dtype;
-};
-
-constexpr std::array kTypes = {
-    TypeRow{"b1", DType::kBool},      TypeRow{"i1", DType::kInt8},
-    TypeRow{"i2", DType::kInt16},     TypeRow{"i4", DType::kInt32},
-    TypeRow{"i8", DType::kInt64},     TypeRow{"u1", DType::kUint8},
-    TypeRow{"u2", DType::kUint16},    TypeRow{"u4", DType::kUint32},
-    TypeRow{"u8", DType::kUint64},    TypeRow{"f2", DType::kFloat16},
-    TypeRow{"f4", DType::kFloat32},   TypeRow{"f8", DType::kFloat64},
-    TypeRow{"c8", DType::kComplex64}, TypeRow{"c16", DType::kComplex128},
-};
 
 Error fault(std::uint64_t offset, std::string message, CauseKind cause = CauseKind::kBitrot) {
   return {.message = std::move(message), .offset = offset, .cause = Cause{cause, {}}};
@@ -152,8 +138,7 @@ Result<void> interpret(NpyHeader& header, std::uint64_t offset) {
     return fault(offset, "descr is no type of NumPy; found '" + header.descr +
                              "', expected a byte order, a kind and a size");
   if (descr[0] == '>') header.byte_order = ByteOrder::kBig;
-  for (const TypeRow& row : kTypes)
-    if (row.code == code) header.dtype = row.dtype;
+  header.dtype = numpy_dtype(code);
   if (header.dtype) {
     header.element_size = dtype_size(*header.dtype);
     if (*header.element_size > 1 && descr[0] != '<' && descr[0] != '>')

@@ -10,26 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "formats/encoding/numpy_types.h"
 #include "formats/encoding/pickle_globals.h"
 #include "formats/encoding/pickle_text.h"
 
 namespace ckptverify {
 namespace {
-
-struct TypeRow {
-  std::string_view code;
-  DType dtype;
-};
-
-constexpr std::array kTypes = {
-    TypeRow{"b1", DType::kBool},      TypeRow{"i1", DType::kInt8},
-    TypeRow{"i2", DType::kInt16},     TypeRow{"i4", DType::kInt32},
-    TypeRow{"i8", DType::kInt64},     TypeRow{"u1", DType::kUint8},
-    TypeRow{"u2", DType::kUint16},    TypeRow{"u4", DType::kUint32},
-    TypeRow{"u8", DType::kUint64},    TypeRow{"f2", DType::kFloat16},
-    TypeRow{"f4", DType::kFloat32},   TypeRow{"f8", DType::kFloat64},
-    TypeRow{"c8", DType::kComplex64}, TypeRow{"c16", DType::kComplex128},
-};
 
 struct NumpyType {
   std::string code;
@@ -54,9 +40,7 @@ Result<NumpyType> type_of(const PickleNode& node) {
     }
     if (*state->items()[1]->string() == ">") type.byte_order = ByteOrder::kBig;
   }
-  for (const TypeRow& row : kTypes) {
-    if (row.code == type.code) type.dtype = row.dtype;
-  }
+  type.dtype = numpy_dtype(type.code);
   return type;
 }
 

@@ -2,7 +2,6 @@
 #include "formats/encoding/numpy_objects.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>

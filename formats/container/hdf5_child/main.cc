@@ -29,6 +29,10 @@ extern "C" const char* __asan_default_options();   // NOLINT: the sanitizer's ow
 extern "C" const char* __asan_default_options() {  // NOLINT
   return "allocator_may_return_null=1:abort_on_error=1";
 }
+extern "C" const char* __tsan_default_options();   // NOLINT
+extern "C" const char* __tsan_default_options() {  // NOLINT
+  return "allocator_may_return_null=1:abort_on_error=1";
+}
 #endif
 
 namespace {

@@ -263,8 +263,8 @@ TEST_F(SourceFilesDeathTest, AFileThatShrinksWhileItIsReadIsNamedAndEndsWith66) 
 }
 
 TEST_F(SourceFilesDeathTest, ABusErrorOutsideOfEveryMappingIsNotHidden) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the address sanitizer takes the signal for itself";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer takes the signal for itself";
 #endif
   write(root_ / "a.pt", "hello");
   const auto source = Source::open(root_ / "a.pt");

@@ -129,12 +129,14 @@ Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
                         pass_over_bytes(checkpoint, {.tensors = read.tensors, .threads = threads}));
 }
 
-Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, Threads threads) {
+Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, FileDigests files, Threads threads) {
   const TensorsToRead read = tensors_to_read(checkpoint);
+  const bool of_files = files == FileDigests::kYes;
   const Pass pass =
-      pass_over_bytes(checkpoint, {.tensors = read.tensors, .files = true, .threads = threads});
+      pass_over_bytes(checkpoint, {.tensors = read.tensors, .files = of_files, .threads = threads});
   CKPTVERIFY_TRY(Fingerprint digests, fingerprint_of(checkpoint, read, pass));
   Hashes hashes{.fingerprint = std::move(digests), .files = {}};
+  if (!of_files) return hashes;
   for (std::size_t i = 0; i < checkpoint.files.size(); ++i) {
     hashes.files.push_back(
         file_digest_of_leaves(checkpoint.files[i].bytes().size(), pass.file_leaves[i]));

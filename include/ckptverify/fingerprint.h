@@ -64,12 +64,14 @@ struct Threads {
 /// Reads every byte once, large tensors leaf by leaf in parallel.
 Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads = {});
 
-/// The fingerprint and a digest of every file, in one pass over the bytes.
+/// The fingerprint and, if wanted, a digest of every file, in one pass over the bytes.
+enum class FileDigests { kNo, kYes };
 struct Hashes {
   Fingerprint fingerprint;
-  std::vector<Digest> files;  // file_digest() of each, parallel to Checkpoint::files
+  std::vector<Digest> files;  // file_digest() of each, parallel to Checkpoint::files; or none
 };
-Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, Threads threads = {});
+Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, FileDigests files,
+                               Threads threads = {});
 
 /// Of a file's bytes as they are, whatever they mean. Unlike XXH3 over the whole it is made of
 /// leaves, which many threads can share.

@@ -157,8 +157,12 @@ class People(unittest.TestCase):
         spec = importlib.util.spec_from_file_location("reference", ROOT / "tests" / "fingerprint_reference.py")
         reference = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(reference)
+        digest = "ckv1:" + reference.file_digest(TORCH.read_bytes()).hex()
+        report = json.loads(self.output(0, "hash", TORCH, "--files", "--json"))
+        self.assertEqual(report["files"][0]["digest"], digest)
+        self.assertIn(f"{digest}  file shared.pt", self.output(0, "hash", TORCH, "--files"))
         report = json.loads(self.output(0, "hash", TORCH, "--json"))
-        self.assertEqual(report["files"][0]["digest"], "ckv1:" + reference.file_digest(TORCH.read_bytes()).hex())
+        self.assertEqual(list(report["files"][0]), ["name", "bytes"])
 
     def test_nothing_is_shown_of_progress_without_a_terminal(self):
         self.assertEqual(run("hash", TORCH).stderr, "")

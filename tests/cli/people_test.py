@@ -160,7 +160,7 @@ class People(unittest.TestCase):
         digest = "ckv1:" + reference.file_digest(TORCH.read_bytes()).hex()
         report = json.loads(self.output(0, "hash", TORCH, "--files", "--json"))
         self.assertEqual(report["files"][0]["digest"], digest)
-        self.assertIn(f"{digest}  file shared.pt", self.output(0, "hash", TORCH, "--files"))
+        self.assertIn(f"{digest}  file {TORCH}", self.output(0, "hash", TORCH, "--files"))
         report = json.loads(self.output(0, "hash", TORCH, "--json"))
         self.assertEqual(list(report["files"][0]), ["name", "bytes"])
 

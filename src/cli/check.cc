@@ -1,6 +1,7 @@
 // `ckptverify check`: the static verdict on one checkpoint, from its bytes alone.
 #include "src/cli/check.h"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "ckptverify/check.h"

@@ -1,10 +1,11 @@
-// What the subcommands share: options that every command takes, opening a checkpoint, exit codes.
-// A subcommand is one pair of files with one function that adds it to the application.
+// What the subcommands share: opening a checkpoint, exit codes, texts for people.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ckptverify/checkpoint.h"
 #include "ckptverify/finding.h"
@@ -24,17 +25,6 @@ enum ExitCode : int {
 };
 
 enum class Output { kText, kJson };
-
-struct CommonOptions {
-  bool json = false;
-  unsigned threads = 0;  // 0: one a core
-
-  Output output() const { return json ? Output::kJson : Output::kText; }
-};
-
-/// Adds --json, and --threads where `reads_in_bulk`.
-enum class Bulk { kNo, kYes };
-void add_common_options(CLI::App& command, CommonOptions& options, Bulk bulk);
 
 /// Prints `ckptverify: <error>` to standard error; the exit code that its kind has.
 int report_error(const Error& error);

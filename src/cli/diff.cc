@@ -2,6 +2,7 @@
 // shardings.
 #include "src/cli/diff.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/cli/command.h"
+#include "src/cli/options.h"
 
 namespace ckptverify::cli {
 

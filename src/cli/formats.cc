@@ -1,6 +1,7 @@
 // `ckptverify formats`: the table of formats that this build reads.
 #include "src/cli/formats.h"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 

@@ -2,6 +2,7 @@
 // for, a digest a file: a second digest of every byte, which takes half as long again.
 #include "src/cli/hash.h"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 

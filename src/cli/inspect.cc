@@ -1,6 +1,7 @@
 // `ckptverify inspect`: what is in a checkpoint, by component, without its writer.
 #include "src/cli/inspect.h"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "ckptverify/path_pattern.h"

@@ -17,7 +17,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "formats/container/dcp_pickle.h"
+#include "formats/encoding/pickle_globals.h"
+#include "formats/encoding/python_names.h"
 
 namespace ckptverify {
 namespace {
@@ -29,9 +30,46 @@ constexpr std::size_t kChunkBytesMin = 8;
 constexpr std::size_t kDimensionsMax = 64;
 constexpr std::size_t kKeysMax = 256;
 constexpr std::size_t kTransformsMax = 16;
+// No class of the metadata has as many attributes; a shared dictionary must not be searched for
+// each of a million objects.
+constexpr std::size_t kAttributesMax = 64;
 
 Error impossible(const std::string& message) {
   return Error{.message = "metadata: " + message, .cause = Cause{CauseKind::kBitrot, {}}};
+}
+
+bool is_none(const PickleNode* node) {
+  return node == nullptr || node->is_none();
+}
+
+std::string_view text_of(const PickleNode* node) {
+  return node == nullptr ? std::string_view() : node->string().value_or(std::string_view());
+}
+
+/// The class that an object is of, without its module.
+std::string_view class_of(const PickleNode& node) {
+  const bool made = node.kind == PickleKind::kObject || node.kind == PickleKind::kCall;
+  return made ? node.items()[0]->name() : std::string_view();
+}
+
+/// Null for what is none: {...}, OrderedDict() and what it is given.
+const PickleNode* mapping(const PickleNode* node) {
+  if (node == nullptr) return nullptr;
+  const bool named = node->kind == PickleKind::kCall && is_mapping_call(callee(*node));
+  return node->kind == PickleKind::kDict || named ? node : nullptr;
+}
+
+/// The items of a tuple, a list, or of torch.Size((...)).
+std::optional<PickleItems> sequence(const PickleNode* node) {
+  if (node != nullptr && node->kind == PickleKind::kCall && class_of(*node) == "Size")
+    node = argument(*node, 0);
+  if (node == nullptr || (node->kind != PickleKind::kTuple && node->kind != PickleKind::kList))
+    return std::nullopt;
+  return node->items();
+}
+
+const PickleNode* find(const PickleNode* object, std::string_view name) {
+  return object == nullptr ? nullptr : attribute(*object, name, kAttributesMax);
 }
 
 /// The chunks of one tensor by their offsets, for when the hint misses.
@@ -39,24 +77,20 @@ using ChunkOrder = std::vector<std::uint32_t>;
 
 class MetadataReading {
  public:
-  MetadataReading(const CellPickle& pickle, std::size_t bytes)
-      : pickle_(pickle), chunks_left_(bytes / kChunkBytesMin) {}
+  explicit MetadataReading(std::size_t bytes) : chunks_left_(bytes / kChunkBytesMin) {}
 
-  Result<DcpMetadata> read();
+  Result<DcpMetadata> read(const PickleNode& root);
 
  private:
-  std::string text_of(Cell cell) const { return std::string(pickle_.text(cell)); }
-  Result<void> add_entry(Cell name, Cell description);
-  Result<void> add_tensor(DcpEntry& entry, Cell description);
-  Result<std::vector<std::uint64_t>> dimensions(Cell cell, const std::string& name) const;
-  Result<std::uint64_t> natural(Cell cell, const std::string& name) const;
-  Result<void> add_keys(Cell planner_data);
-  Result<void> add_slice(Cell index, Cell info);
+  Result<void> add_entry(const PickleNode& name, const PickleNode& description);
+  Result<void> add_tensor(DcpEntry& entry, const PickleNode& description);
+  Result<void> add_keys(const PickleNode& planner_data);
+  Result<void> add_slice(const PickleNode& index, const PickleNode& info);
   std::uint32_t file_of(std::string_view path);
-  Result<std::uint32_t> transforms_of(Cell descriptors, const std::string& name);
-  DcpChunk* chunk_of(std::size_t entry, Cell index, const std::vector<std::uint64_t>& offsets);
+  Result<std::uint32_t> transforms_of(const PickleNode* descriptors, const std::string& name);
+  DcpChunk* chunk_of(std::size_t entry, const PickleNode& index,
+                     const std::vector<std::uint64_t>& offsets);
 
-  const CellPickle& pickle_;
   std::size_t chunks_left_;
   DcpMetadata metadata_;
   std::unordered_map<std::string_view, std::size_t> entry_of_name_;
@@ -64,64 +98,66 @@ class MetadataReading {
   std::unordered_map<std::size_t, ChunkOrder> orders_;
 };
 
-Result<std::uint64_t> MetadataReading::natural(Cell cell, const std::string& name) const {
-  if (cell.kind != CellKind::kInteger || pickle_.integer(cell) < 0)
+Result<std::uint64_t> natural(const PickleNode* node, const std::string& name) {
+  const auto value = node == nullptr ? std::nullopt : node->integer();
+  if (!value || *value < 0)
     return impossible(name + " has a size or offset that is no natural number");
-  return static_cast<std::uint64_t>(pickle_.integer(cell));
+  return static_cast<std::uint64_t>(*value);
 }
 
-Result<std::vector<std::uint64_t>> MetadataReading::dimensions(Cell cell,
-                                                               const std::string& name) const {
-  if (cell.kind != CellKind::kTuple && cell.kind != CellKind::kList)
-    return impossible(name + " has sizes or offsets that are no tuple");
-  const std::size_t count = pickle_.count(cell);
-  if (count > kDimensionsMax)
-    return impossible(name + " has too many dimensions; found " + std::to_string(count) +
+Result<std::vector<std::uint64_t>> dimensions(const PickleNode* node, const std::string& name) {
+  const auto items = sequence(node);
+  if (!items) return impossible(name + " has sizes or offsets that are no tuple");
+  if (items->size() > kDimensionsMax)
+    return impossible(name + " has too many dimensions; found " + std::to_string(items->size()) +
                       ", expected at most " + std::to_string(kDimensionsMax));
-  std::vector<std::uint64_t> numbers(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    CKPTVERIFY_TRY(numbers[i], natural(pickle_.item(cell, i), name));
+  std::vector<std::uint64_t> numbers(items->size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    CKPTVERIFY_TRY(numbers[i], natural((*items)[i], name));
   }
   return numbers;
 }
 
-Result<void> MetadataReading::add_tensor(DcpEntry& entry, Cell description) {
+/// The properties' state is a tuple that begins with the dtype; without __getstate__ it has names.
+const PickleNode* dtype_of(const PickleNode* properties) {
+  if (properties == nullptr) return nullptr;
+  const PickleItems states = properties->states();
+  const bool tuple = !states.empty() && states[0]->kind == PickleKind::kTuple;
+  if (tuple && states[0]->items().size() > 2) return states[0]->items()[0];
+  return find(properties, "dtype");
+}
+
+Result<void> MetadataReading::add_tensor(DcpEntry& entry, const PickleNode& description) {
   entry.is_tensor = true;
-  // The properties' state is a tuple that begins with the dtype; without __getstate__ it has names.
-  const Cell properties = pickle_.find(description, "properties");
-  Cell dtype = pickle_.find(properties, "dtype");
-  if (properties.kind == CellKind::kObject && pickle_.count(properties) > 1) {
-    const Cell state = pickle_.item(properties, 1);
-    if (state.kind == CellKind::kTuple && pickle_.count(state) > 2) dtype = pickle_.item(state, 0);
-  }
-  if (pickle_.module(dtype) == "torch") entry.dtype_name = std::string(pickle_.name(dtype));
+  const PickleNode* dtype = dtype_of(find(&description, "properties"));
+  if (dtype != nullptr && dtype->module() == "torch") entry.dtype_name = std::string(dtype->name());
   entry.dtype = dtype_named(entry.dtype_name);
-  CKPTVERIFY_TRY(entry.shape, dimensions(pickle_.find(description, "size"), entry.name));
-  const Cell chunks = pickle_.find(description, "chunks");
-  const std::size_t count = pickle_.count(chunks);
-  if (chunks.kind != CellKind::kList) return impossible(entry.name + " has no list of chunks");
-  if (count > chunks_left_)
+  CKPTVERIFY_TRY(entry.shape, dimensions(find(&description, "size"), entry.name));
+  const PickleNode* chunks = find(&description, "chunks");
+  if (chunks == nullptr || chunks->kind != PickleKind::kList)
+    return impossible(entry.name + " has no list of chunks");
+  const PickleItems listed = chunks->items();
+  if (listed.size() > chunks_left_)
     return impossible("more chunks than its bytes can describe, at " + entry.name);
-  chunks_left_ -= count;
-  entry.chunks.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Cell chunk = pickle_.item(chunks, i);
-    CKPTVERIFY_TRY(entry.chunks[i].offsets, dimensions(pickle_.find(chunk, "offsets"), entry.name));
-    CKPTVERIFY_TRY(entry.chunks[i].sizes, dimensions(pickle_.find(chunk, "sizes"), entry.name));
-    if (entry.chunks[i].offsets.size() != entry.shape.size() ||
-        entry.chunks[i].sizes.size() != entry.shape.size())
+  chunks_left_ -= listed.size();
+  entry.chunks.resize(listed.size());
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    DcpChunk& chunk = entry.chunks[i];
+    CKPTVERIFY_TRY(chunk.offsets, dimensions(find(listed[i], "offsets"), entry.name));
+    CKPTVERIFY_TRY(chunk.sizes, dimensions(find(listed[i], "sizes"), entry.name));
+    if (chunk.offsets.size() != entry.shape.size() || chunk.sizes.size() != entry.shape.size())
       return impossible(entry.name + " has a chunk of other dimensions; found " +
-                        std::to_string(entry.chunks[i].sizes.size()) + ", expected " +
+                        std::to_string(chunk.sizes.size()) + ", expected " +
                         std::to_string(entry.shape.size()));
   }
   return {};
 }
 
-Result<void> MetadataReading::add_entry(Cell name, Cell description) {
+Result<void> MetadataReading::add_entry(const PickleNode& name, const PickleNode& description) {
+  if (!name.string()) return impossible("an entry's name is no text");
   DcpEntry entry;
-  entry.name = text_of(name);
-  if (name.kind != CellKind::kText) return impossible("an entry's name is no text");
-  const std::string_view type = pickle_.name(description);
+  entry.name = std::string(*name.string());
+  const std::string_view type = class_of(description);
   if (type == "TensorStorageMetadata") {
     CKPTVERIFY_TRY_VOID(add_tensor(entry, description));
   } else if (type == "BytesStorageMetadata") {
@@ -131,7 +167,7 @@ Result<void> MetadataReading::add_entry(Cell name, Cell description) {
                       "\"");
   }
   // Python keeps the last of two values of one key.
-  const auto [known, added] = entry_of_name_.emplace(pickle_.text(name), metadata_.entries.size());
+  const auto [known, added] = entry_of_name_.emplace(*name.string(), metadata_.entries.size());
   if (added)
     metadata_.entries.push_back(std::move(entry));
   else
@@ -139,20 +175,16 @@ Result<void> MetadataReading::add_entry(Cell name, Cell description) {
   return {};
 }
 
-Result<void> MetadataReading::add_keys(Cell planner_data) {
-  if (planner_data.kind != CellKind::kDict) return {};  // a planner of its own
-  for (std::size_t i = 0; i + 1 < pickle_.count(planner_data); i += 2) {
-    const auto known = entry_of_name_.find(pickle_.text(pickle_.item(planner_data, i)));
-    const Cell path = pickle_.item(planner_data, i + 1);
-    if (known == entry_of_name_.end() || path.kind != CellKind::kTuple) continue;
-    if (pickle_.count(path) > kKeysMax) return impossible("a path of too many keys");
+Result<void> MetadataReading::add_keys(const PickleNode& planner_data) {
+  for (const auto& [name, path] : planner_data.pairs()) {
+    const auto known = entry_of_name_.find(text_of(name));
+    if (known == entry_of_name_.end() || path->kind != PickleKind::kTuple) continue;
+    if (path->items().size() > kKeysMax) return impossible("a path of too many keys");
     std::vector<std::string> keys;
-    for (std::size_t k = 0; k < pickle_.count(path); ++k) {
-      const Cell key = pickle_.item(path, k);
-      if (key.kind != CellKind::kText && key.kind != CellKind::kInteger)
+    for (const PickleNode* key : path->items()) {
+      if (!key->string() && !key->integer())
         return impossible("a path whose key is neither text nor a number");
-      keys.push_back(key.kind == CellKind::kText ? text_of(key)
-                                                 : std::to_string(pickle_.integer(key)));
+      keys.push_back(key_text(*key));
     }
     metadata_.entries[known->second].keys = std::move(keys);
   }
@@ -166,15 +198,13 @@ std::uint32_t MetadataReading::file_of(std::string_view path) {
   return known->second;
 }
 
-Result<std::uint32_t> MetadataReading::transforms_of(Cell descriptors, const std::string& name) {
+Result<std::uint32_t> MetadataReading::transforms_of(const PickleNode* descriptors,
+                                                     const std::string& name) {
   std::vector<std::string> list;
-  if (descriptors.kind != CellKind::kNone && descriptors.kind != CellKind::kList &&
-      descriptors.kind != CellKind::kTuple)
-    return impossible(name + " has transforms that are no list");
-  if (pickle_.count(descriptors) > kTransformsMax)
-    return impossible(name + " has too many transforms");
-  for (std::size_t i = 0; i < pickle_.count(descriptors); ++i)
-    list.push_back(text_of(pickle_.item(descriptors, i)));
+  const auto listed = is_none(descriptors) ? PickleItems() : sequence(descriptors);
+  if (!listed) return impossible(name + " has transforms that are no list");
+  if (listed->size() > kTransformsMax) return impossible(name + " has too many transforms");
+  for (const PickleNode* one : *listed) list.emplace_back(text_of(one));
   auto& known = metadata_.transforms;
   const auto found = std::find(known.begin(), known.end(), list);
   const auto index = static_cast<std::uint32_t>(found - known.begin());
@@ -184,15 +214,16 @@ Result<std::uint32_t> MetadataReading::transforms_of(Cell descriptors, const std
 }
 
 /// The hint first; then by offsets. Of two chunks with one offset, the one that holds something.
-DcpChunk* MetadataReading::chunk_of(std::size_t entry, Cell index,
+DcpChunk* MetadataReading::chunk_of(std::size_t entry, const PickleNode& index,
                                     const std::vector<std::uint64_t>& offsets) {
   std::vector<DcpChunk>& chunks = metadata_.entries[entry].chunks;
   const auto holds = [](const DcpChunk& chunk) {
     return std::find(chunk.sizes.begin(), chunk.sizes.end(), 0U) == chunk.sizes.end();
   };
-  const Cell hint = pickle_.find(index, "index");
-  if (hint.kind == CellKind::kInteger && pickle_.integer(hint) >= 0) {
-    const auto place = static_cast<std::size_t>(pickle_.integer(hint));
+  const PickleNode* hint = find(&index, "index");
+  if (const auto number = hint == nullptr ? std::nullopt : hint->integer();
+      number && *number >= 0) {
+    const auto place = static_cast<std::size_t>(*number);
     if (place < chunks.size() && chunks[place].offsets == offsets && !chunks[place].slice &&
         holds(chunks[place]))
       return &chunks[place];
@@ -214,24 +245,22 @@ DcpChunk* MetadataReading::chunk_of(std::size_t entry, Cell index,
   return chunks[*found].slice ? nullptr : &chunks[*found];
 }
 
-Result<void> MetadataReading::add_slice(Cell index, Cell info) {
-  const std::string name = text_of(pickle_.find(index, "fqn"));
-  const Cell path = pickle_.find(info, "relative_path");
-  if (path.kind != CellKind::kText || name.empty())
+Result<void> MetadataReading::add_slice(const PickleNode& index, const PickleNode& info) {
+  const std::string name(text_of(find(&index, "fqn")));
+  const PickleNode* path = find(&info, "relative_path");
+  if (path == nullptr || !path->string() || name.empty())
     return impossible("a stored item without a name or a file");
-  DcpSlice slice{.file = file_of(pickle_.text(path))};
-  CKPTVERIFY_TRY(slice.offset, natural(pickle_.find(info, "offset"), name));
-  CKPTVERIFY_TRY(slice.size, natural(pickle_.find(info, "length"), name));
-  CKPTVERIFY_TRY(slice.transforms,
-                 transforms_of(pickle_.find(info, "transform_descriptors"), name));
-  const Cell offset = pickle_.find(index, "offset");
-  const auto known = entry_of_name_.find(pickle_.text(pickle_.find(index, "fqn")));
+  DcpSlice slice{.file = file_of(*path->string())};
+  CKPTVERIFY_TRY(slice.offset, natural(find(&info, "offset"), name));
+  CKPTVERIFY_TRY(slice.size, natural(find(&info, "length"), name));
+  CKPTVERIFY_TRY(slice.transforms, transforms_of(find(&info, "transform_descriptors"), name));
+  const PickleNode* offset = find(&index, "offset");
+  const auto known = entry_of_name_.find(name);
   DcpChunk* chunk = nullptr;
   if (known != entry_of_name_.end()) {
     DcpEntry& entry = metadata_.entries[known->second];
-    if (!entry.is_tensor && offset.kind == CellKind::kNone && !entry.chunks[0].slice)
-      chunk = &entry.chunks[0];
-    if (entry.is_tensor && offset.kind != CellKind::kNone) {
+    if (!entry.is_tensor && is_none(offset) && !entry.chunks[0].slice) chunk = &entry.chunks[0];
+    if (entry.is_tensor && !is_none(offset)) {
       CKPTVERIFY_TRY(const auto offsets, dimensions(offset, name));
       chunk = chunk_of(known->second, index, offsets);
     }
@@ -243,34 +272,34 @@ Result<void> MetadataReading::add_slice(Cell index, Cell info) {
   return {};
 }
 
-Result<DcpMetadata> MetadataReading::read() {
-  const Cell root = pickle_.root();
-  const Cell described = pickle_.find(root, "state_dict_metadata");
-  const Cell stored = pickle_.find(root, "storage_data");
-  if (described.kind != CellKind::kDict || stored.kind != CellKind::kDict)
+Result<DcpMetadata> MetadataReading::read(const PickleNode& root) {
+  const PickleNode* described = mapping(find(&root, "state_dict_metadata"));
+  const PickleNode* stored = mapping(find(&root, "storage_data"));
+  if (described == nullptr || stored == nullptr)
     return impossible("the pickle's root has no state_dict_metadata or no storage_data");
   metadata_.transforms.emplace_back();
-  metadata_.entries.reserve(pickle_.count(described) / 2);
-  for (std::size_t i = 0; i + 1 < pickle_.count(described); i += 2)
-    CKPTVERIFY_TRY_VOID(add_entry(pickle_.item(described, i), pickle_.item(described, i + 1)));
-  CKPTVERIFY_TRY_VOID(add_keys(pickle_.find(root, "planner_data")));
-  for (std::size_t i = 0; i + 1 < pickle_.count(stored); i += 2)
-    CKPTVERIFY_TRY_VOID(add_slice(pickle_.item(stored, i), pickle_.item(stored, i + 1)));
-  metadata_.version = text_of(pickle_.find(root, "version"));
-  metadata_.save_id = text_of(pickle_.find(pickle_.find(root, "storage_meta"), "save_id"));
+  metadata_.entries.reserve(described->pairs().size());
+  for (const auto& [name, description] : described->pairs())
+    CKPTVERIFY_TRY_VOID(add_entry(*name, *description));
+  // Another planner than PyTorch's keeps what it likes.
+  if (const PickleNode* planner_data = mapping(find(&root, "planner_data")))
+    CKPTVERIFY_TRY_VOID(add_keys(*planner_data));
+  for (const auto& [index, info] : stored->pairs()) CKPTVERIFY_TRY_VOID(add_slice(*index, *info));
+  metadata_.version = std::string(text_of(find(&root, "version")));
+  metadata_.save_id = std::string(text_of(find(find(&root, "storage_meta"), "save_id")));
   return std::move(metadata_);
 }
 
 }  // namespace
 
 Result<DcpMetadata> read_dcp_metadata(Bytes bytes) {
-  CKPTVERIFY_TRY(const CellPickle pickle, CellPickle::read(bytes));
-  if (pickle.end() != bytes.size())
+  CKPTVERIFY_TRY(const PickleTree tree, read_pickle(bytes));
+  if (tree.end() != bytes.size())
     return Error{.message = "bytes follow the metadata's pickle; found " +
-                            std::to_string(bytes.size() - pickle.end()) + ", expected 0",
-                 .offset = pickle.end(),
+                            std::to_string(bytes.size() - tree.end()) + ", expected 0",
+                 .offset = tree.end(),
                  .cause = Cause{CauseKind::kLayout, {}}};
-  return MetadataReading(pickle, bytes.size()).read();
+  return MetadataReading(bytes.size()).read(tree.root());
 }
 
 }  // namespace ckptverify

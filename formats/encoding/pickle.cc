@@ -2,6 +2,8 @@
 // CPython, which documents every opcode; BINFLOAT alone is big-endian.
 #include "formats/encoding/pickle.h"
 
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include "formats/encoding/pickle_machine.h"
@@ -11,7 +13,9 @@ namespace ckptverify {
 Result<void> PickleMachine::remember(std::uint64_t index) {
   CKPTVERIFY_TRY(PickleNode * node, top());
   if (memo_count_ >= kPickleMemoMax) return fault("pickle's memo is too large");
-  if (index >= memo_.size() && index - memo_.size() < kPickleMemoGapMax) {
+  if (index == memo_.size()) {
+    memo_.push_back(nullptr);
+  } else if (index > memo_.size() && index - memo_.size() < kPickleMemoGapMax) {
     memo_.resize(index + 1, nullptr);
   }
   PickleNode*& place = index < memo_.size() ? memo_[index] : far_memo_[index];
@@ -29,7 +33,8 @@ Result<void> PickleMachine::recall(std::uint64_t index) {
     return fault("pickle recalls what it did not remember; found memo index " +
                  std::to_string(index) + ", expected one of " + std::to_string(memo_count_));
   }
-  return push(node);
+  push(*node);
+  return {};
 }
 
 Result<void> PickleMachine::set_items(PickleNode& target, PickleItems flat) {
@@ -57,55 +62,55 @@ Result<void> PickleMachine::append(PickleNode& target, PickleItems items) {
   return {};
 }
 
-Result<bool> PickleMachine::step_scalar(std::uint8_t opcode) {
+Result<void> PickleMachine::step_scalar(std::uint8_t opcode) {
   switch (opcode) {
     case 'N':
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add(PickleKind::kNone, at_)));
-      return true;
+      push(tree_.add(PickleKind::kNone, at_));
+      return {};
     case 0x88:
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_bool(true, at_)));
-      return true;
+      push(tree_.add_bool(true, at_));
+      return {};
     case 0x89:
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_bool(false, at_)));
-      return true;
+      push(tree_.add_bool(false, at_));
+      return {};
     case 'J': {
       CKPTVERIFY_TRY(const auto value, reader_.i32());
-      CKPTVERIFY_TRY_VOID(push_integer(value));
-      return true;
+      push_integer(value);
+      return {};
     }
     case 'K': {
       CKPTVERIFY_TRY(const auto value, reader_.u8());
-      CKPTVERIFY_TRY_VOID(push_integer(value));
-      return true;
+      push_integer(value);
+      return {};
     }
     case 'M': {
       CKPTVERIFY_TRY(const auto value, reader_.u16());
-      CKPTVERIFY_TRY_VOID(push_integer(value));
-      return true;
+      push_integer(value);
+      return {};
     }
     case 0x8a: {  // LONG1
       CKPTVERIFY_TRY(const auto size, reader_.u8());
       CKPTVERIFY_TRY(const auto bytes, operand(size));
-      CKPTVERIFY_TRY_VOID(push_value(integer_of_bytes(bytes)));
-      return true;
+      push_value(integer_of_bytes(bytes));
+      return {};
     }
     case 0x8b: {  // LONG4
       CKPTVERIFY_TRY(const auto size, reader_.u32());
       CKPTVERIFY_TRY(const auto bytes, operand(size));
-      CKPTVERIFY_TRY_VOID(push_value(integer_of_bytes(bytes)));
-      return true;
+      push_value(integer_of_bytes(bytes));
+      return {};
     }
     case 'G': {
       CKPTVERIFY_TRY(const auto value, reader_.f64_big_endian());
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_float(value, at_)));
-      return true;
+      push(tree_.add_float(value, at_));
+      return {};
     }
     default:
-      return false;
+      return unknown(opcode);
   }
 }
 
-Result<bool> PickleMachine::step_bytes(std::uint8_t opcode) {
+Result<void> PickleMachine::step_bytes(std::uint8_t opcode) {
   std::uint64_t size = 0;
   switch (opcode) {
     case 'U':
@@ -127,11 +132,11 @@ Result<bool> PickleMachine::step_bytes(std::uint8_t opcode) {
       break;
     }
     default:
-      return false;
+      return unknown(opcode);
   }
   if (opcode == 'X' || opcode == 0x8c || opcode == 0x8d) {
     CKPTVERIFY_TRY_VOID(push_text(size));
-    return true;
+    return {};
   }
   CKPTVERIFY_TRY(const auto bytes, operand(size));
   // Python 2's strings are text where they can be.
@@ -140,38 +145,38 @@ Result<bool> PickleMachine::step_bytes(std::uint8_t opcode) {
   const PickleKind kind = text             ? PickleKind::kString
                           : opcode == 0x96 ? PickleKind::kByteArray
                                            : PickleKind::kBytes;
-  CKPTVERIFY_TRY_VOID(push_node(tree_.add_text(kind, bytes, at_)));
-  return true;
+  push(tree_.add_text(kind, bytes, at_));
+  return {};
 }
 
-Result<bool> PickleMachine::step_container(std::uint8_t opcode) {
+Result<void> PickleMachine::step_container(std::uint8_t opcode) {
   switch (opcode) {
     case ']':
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kList, {}, at_)));
-      return true;
+      push(tree_.add_sequence(PickleKind::kList, {}, at_));
+      return {};
     case ')':
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kTuple, {}, at_)));
-      return true;
+      push(tree_.add_sequence(PickleKind::kTuple, {}, at_));
+      return {};
     case '}':
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_dict({}, at_)));
-      return true;
+      push(tree_.add_dict({}, at_));
+      return {};
     case 0x8f:
-      CKPTVERIFY_TRY_VOID(push_node(tree_.add_sequence(PickleKind::kSet, {}, at_)));
-      return true;
+      push(tree_.add_sequence(PickleKind::kSet, {}, at_));
+      return {};
     case 0x85:
     case 0x86:
     case 0x87: {
       CKPTVERIFY_TRY(const auto items, last(opcode - 0x84U));
-      CKPTVERIFY_TRY_VOID(push_sequence(PickleKind::kTuple, items));
-      return true;
+      push_sequence(PickleKind::kTuple, items);
+      return {};
     }
     default:
-      return step_filled(opcode);
+      return unknown(opcode);
   }
 }
 
 /// What takes everything down to a mark.
-Result<bool> PickleMachine::step_filled(std::uint8_t opcode) {
+Result<void> PickleMachine::step_filled(std::uint8_t opcode) {
   switch (opcode) {
     case 't':
     case 'l':
@@ -181,16 +186,16 @@ Result<bool> PickleMachine::step_filled(std::uint8_t opcode) {
       const PickleKind kind = opcode == 't'   ? PickleKind::kTuple
                               : opcode == 'l' ? PickleKind::kList
                                               : PickleKind::kFrozenSet;
-      CKPTVERIFY_TRY_VOID(push_sequence(kind, items));
-      return true;
+      push_sequence(kind, items);
+      return {};
     }
     case 'd': {
       CKPTVERIFY_TRY(const auto flat, last_to_mark());
       PickleNode& dict = tree_.add_dict({}, at_);
       CKPTVERIFY_TRY_VOID(set_items(dict, flat));
       drop_to_mark(flat);
-      CKPTVERIFY_TRY_VOID(push_node(dict));
-      return true;
+      push(dict);
+      return {};
     }
     case 'a':
     case 'e':
@@ -206,21 +211,39 @@ Result<bool> PickleMachine::step_filled(std::uint8_t opcode) {
       const bool pairs = opcode == 's' || opcode == 'u';
       CKPTVERIFY_TRY_VOID(pairs ? set_items(target, items) : append(target, items));
       drop(items);
-      return true;
+      return {};
     }
     default:
-      return false;
+      return unknown(opcode);
   }
 }
 
 Result<void> PickleMachine::step(std::uint8_t opcode) {
-  for (const auto family :
-       {&PickleMachine::step_memo, &PickleMachine::step_scalar, &PickleMachine::step_bytes,
-        &PickleMachine::step_container, &PickleMachine::step_object, &PickleMachine::step_text}) {
-    CKPTVERIFY_TRY(const bool done, (this->*family)(opcode));
-    if (done) return {};
-  }
-  return fault("pickle has an unknown opcode; found " + std::to_string(opcode));
+  struct Family {
+    std::string_view opcodes;
+    Result<void> (PickleMachine::*step)(std::uint8_t);
+  };
+  static constexpr Family kFamilies[] = {
+      {"", &PickleMachine::step_text},  // of no family: told as unknown below
+      {"qhrj\x94", &PickleMachine::step_memo},
+      {"(012\x80\x95", &PickleMachine::step_stack},
+      {"NJKMG\x88\x89\x8a\x8b", &PickleMachine::step_scalar},
+      {"UCTBX\x8c\x8d\x8e\x96", &PickleMachine::step_bytes},
+      {"])}\x8f\x85\x86\x87", &PickleMachine::step_container},
+      {"tldaesu\x90\x91", &PickleMachine::step_filled},
+      {"RobQ\x81\x82\x83\x84\x92\x93\x97\x98", &PickleMachine::step_object},
+      {"FILSVPgpci", &PickleMachine::step_text},
+  };
+  static constexpr auto kFamilyOf = [] {
+    std::array<std::uint8_t, 256> family{};
+    for (std::uint8_t i = 0; i < std::size(kFamilies); ++i) {
+      for (const char each : kFamilies[i].opcodes) family[static_cast<std::uint8_t>(each)] = i;
+    }
+    return family;
+  }();
+  const std::uint8_t family = kFamilyOf[opcode];
+  if (family == 0) return unknown(opcode);
+  return (this->*kFamilies[family].step)(opcode);
 }
 
 Result<PickleTree> PickleMachine::run() {
@@ -233,6 +256,7 @@ Result<PickleTree> PickleMachine::run() {
                    CauseKind::kTrunc);
     }
     if (*opcode == '.') break;
+    CKPTVERIFY_TRY_VOID(room());
     if (auto stepped = step(*opcode); !stepped) {
       Error error = std::move(stepped).error();
       if (!error.cause && error.kind == ErrorKind::kMalformed) {

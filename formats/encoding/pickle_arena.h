@@ -31,17 +31,22 @@ class PickleArena {
     return to;
   }
 
-  /// Grows an array of `count` by one. Its capacity is count rounded up to a power of two, so that
-  /// nobody has to remember it.
+  /// Room for `more` behind the `count` items of an array. Its capacity is always count rounded up
+  /// to a power of two, so that nobody has to remember it.
   template <class T>
-  void append(T*& array, std::uint32_t& count, const T& item) {
-    if (count == 0 || std::has_single_bit(count)) {
-      T* larger = take<T>(std::size_t{std::max(count, 1U)} * (count == 0 ? 1 : 2));
-      std::uninitialized_copy(array, array + count, larger);
-      array = larger;
-    }
-    new (array + count) T(item);
-    ++count;
+  void reserve(T*& array, std::uint32_t count, std::size_t more) {
+    const std::size_t wanted = std::size_t{count} + more;
+    if (wanted <= (count == 0 ? 0 : std::bit_ceil(std::size_t{count}))) return;
+    T* larger = take<T>(std::bit_ceil(wanted));
+    std::uninitialized_copy(array, array + count, larger);
+    array = larger;
+  }
+
+  template <class T>
+  void append(T*& array, std::uint32_t& count, std::span<const T> items) {
+    reserve(array, count, items.size());
+    std::uninitialized_copy(items.begin(), items.end(), array + count);
+    count += static_cast<std::uint32_t>(items.size());
   }
 
  private:

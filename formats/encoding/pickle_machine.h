@@ -35,35 +35,34 @@ class PickleMachine {
 
  private:
   Result<void> step(std::uint8_t opcode);
-  Result<bool> step_scalar(std::uint8_t opcode);
-  Result<bool> step_text(std::uint8_t opcode);
-  Result<bool> step_bytes(std::uint8_t opcode);
-  Result<bool> step_container(std::uint8_t opcode);
-  Result<bool> step_filled(std::uint8_t opcode);
-  Result<bool> step_object(std::uint8_t opcode);
-  Result<bool> step_memo(std::uint8_t opcode);
+  Result<void> step_scalar(std::uint8_t opcode);
+  Result<void> step_text(std::uint8_t opcode);
+  Result<void> step_names(std::uint8_t opcode, std::string_view module);
+  Result<void> step_bytes(std::uint8_t opcode);
+  Result<void> step_container(std::uint8_t opcode);
+  Result<void> step_filled(std::uint8_t opcode);
+  Result<void> step_object(std::uint8_t opcode);
+  Result<void> step_memo(std::uint8_t opcode);
+  Result<void> step_stack(std::uint8_t opcode);
 
   Error fault(std::string message, CauseKind cause = CauseKind::kBitrot) const {
     return {.message = std::move(message), .offset = at_, .cause = Cause{cause}};
   }
-  Result<void> push(PickleNode* node) {
-    if (stack_.size() >= kPickleStackMax) return fault("pickle's stack is too high");
-    stack_.push_back(node);
-    return {};
+  Error unknown(std::uint8_t opcode) const {
+    return fault("pickle has an unknown opcode; found " + std::to_string(opcode));
   }
+  /// Asked before every opcode, of which each makes a few nodes at most.
   Result<void> room() const {
+    if (stack_.size() >= kPickleStackMax) return fault("pickle's stack is too high");
     if (tree_.nodes_.size() < kPickleNodesMax) return {};
     return Error{.kind = ErrorKind::kUnsupported,
                  .message = "pickle makes too many objects; expected at most " +
                             std::to_string(kPickleNodesMax),
                  .offset = at_};
   }
-  Result<void> push_node(PickleNode& node) {
-    CKPTVERIFY_TRY_VOID(room());
-    return push(&node);
-  }
-  Result<void> push_integer(std::int64_t value) { return push_node(tree_.add_integer(value, at_)); }
-  Result<void> push_value(Value value) { return push_node(tree_.add_value(std::move(value), at_)); }
+  void push(PickleNode& node) { stack_.push_back(&node); }
+  void push_integer(std::int64_t value) { push(tree_.add_integer(value, at_)); }
+  void push_value(Value value) { push(tree_.add_value(std::move(value), at_)); }
   Result<PickleNode*> pop() {
     if (stack_.size() <= floor()) return fault("pickle takes from an empty stack");
     PickleNode* node = stack_.back();
@@ -98,23 +97,24 @@ class PickleMachine {
     return reader_.take(size);
   }
   /// A tuple, list, set, call or object of the uppermost of the stack.
-  Result<void> push_sequence(PickleKind kind, PickleItems items) {
+  void push_sequence(PickleKind kind, PickleItems items) {
     PickleNode& node = tree_.add_sequence(kind, items, at_);
     drop(items);
-    return push_node(node);
+    push(node);
   }
-  Result<void> push_object(PickleKind kind, PickleItems items) {
+  void push_object(PickleKind kind, PickleItems items) {
     PickleNode& node = tree_.add_object(kind, items, at_);
     drop(items);
-    return push_node(node);
+    push(node);
   }
   Result<void> push_text(std::uint64_t size) {
     CKPTVERIFY_TRY(const auto text, operand(size));
     if (!is_utf8(as_text(text), Surrogates::kAllowed)) return fault("pickle string is not UTF-8");
-    return push_node(tree_.add_text(PickleKind::kString, text, at_));
+    push(tree_.add_text(PickleKind::kString, text, at_));
+    return {};
   }
-  Result<void> push_kept(PickleKind kind, std::string_view text) {
-    return push_node(tree_.add_text(kind, as_bytes(tree_.keep(text)), at_));
+  void push_kept(PickleKind kind, std::string_view text) {
+    push(tree_.add_text(kind, as_bytes(tree_.keep(text)), at_));
   }
   Result<void> set_items(PickleNode& target, PickleItems flat);
   Result<void> append(PickleNode& target, PickleItems items);

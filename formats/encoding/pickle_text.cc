@@ -77,6 +77,10 @@ Value integer_of_magnitude(bool negative, std::vector<std::byte> big_endian) {
 
 bool is_utf8(std::string_view text, Surrogates surrogates) {
   for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<std::uint8_t>(text[at]) < 0x80) {  // most are
+      ++at;
+      continue;
+    }
     const auto point = next_point(text, at);
     if (!point) return false;
     if (surrogates == Surrogates::kRefused && *point >= 0xd800 && *point < 0xe000) return false;

@@ -151,7 +151,7 @@ PickleNode& PickleTree::add_sequence(PickleKind kind, PickleItems items, std::ui
 PickleNode& PickleTree::add_dict(std::span<const PicklePair> pairs, std::uint64_t offset) {
   PickleNode& node = add(PickleKind::kDict, offset);
   node.content_.pairs = nullptr;
-  for (const PicklePair& pair : pairs) arena_.append(node.content_.pairs, node.size_, pair);
+  arena_.append(node.content_.pairs, node.size_, pairs);
   return node;
 }
 
@@ -189,10 +189,10 @@ void PickleTree::append(PickleNode& target, PickleItems items) {
   if (items.empty()) return;
   if (target.has_body()) {
     PickleNode::Extras& extras = extras_of(target);
-    for (PickleNode* item : items) arena_.append(extras.added, extras.added_count, item);
+    arena_.append(extras.added, extras.added_count, items);
     return;
   }
-  for (PickleNode* item : items) arena_.append(target.content_.items, target.size_, item);
+  arena_.append(target.content_.items, target.size_, items);
 }
 
 void PickleTree::set_items(PickleNode& target, PickleItems flat) {
@@ -200,8 +200,9 @@ void PickleTree::set_items(PickleNode& target, PickleItems flat) {
   const bool object = target.has_body();
   PicklePair*& pairs = object ? extras_of(target).pairs : target.content_.pairs;
   std::uint32_t& count = object ? extras_of(target).pair_count : target.size_;
+  arena_.reserve(pairs, count, flat.size() / 2);
   for (std::size_t i = 0; i + 1 < flat.size(); i += 2) {
-    arena_.append(pairs, count, PicklePair(flat[i], flat[i + 1]));
+    new (pairs + count++) PicklePair(flat[i], flat[i + 1]);
   }
 }
 
@@ -212,9 +213,12 @@ void PickleTree::add_state(PickleNode& target, PickleNode& state) {
     return;
   }
   PickleNode::Extras& extras = extras_of(target);
-  if (body.state != nullptr) arena_.append(extras.states, extras.state_count, body.state);
+  if (body.state != nullptr) {
+    arena_.append(extras.states, extras.state_count, PickleItems(&body.state, 1));
+  }
   body.state = nullptr;
-  arena_.append(extras.states, extras.state_count, &state);
+  PickleNode* const added = &state;
+  arena_.append(extras.states, extras.state_count, PickleItems(&added, 1));
 }
 
 std::string_view PickleTree::keep(std::string_view text) {

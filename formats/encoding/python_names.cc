@@ -7,19 +7,6 @@
 #include "formats/encoding/torch_tensor.h"
 
 namespace ckptverify {
-namespace {
-
-const PickleNode* attribute(const PickleNode& node, std::string_view name) {
-  for (const PickleNode* dict : attribute_dicts(node.states())) {
-    for (const auto& [key, value] : dict->pairs()) {
-      if (key->string() == name) return value;
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 std::string joined(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : path + "." + std::string(key);
 }
@@ -51,6 +38,29 @@ std::vector<const PickleNode*> attribute_dicts(PickleItems states) {
     }
   }
   return dicts;
+}
+
+const PickleNode* attribute(const PickleNode& object, std::string_view name,
+                            std::size_t pairs_max) {
+  std::size_t left = pairs_max;
+  const auto last_in = [&](const PickleNode& dict) -> const PickleNode* {
+    const auto pairs = dict.pairs().last(std::min(left, dict.pairs().size()));
+    left -= pairs.size();
+    const auto found = std::find_if(pairs.rbegin(), pairs.rend(), [name](const PicklePair& pair) {
+      return pair.first->string() == name;
+    });
+    return found == pairs.rend() ? nullptr : found->second;
+  };
+  const PickleItems states = object.states().last(std::min(pairs_max, object.states().size()));
+  for (auto state = states.rbegin(); state != states.rend(); ++state) {
+    const bool slots = (*state)->kind == PickleKind::kTuple && (*state)->items().size() == 2;
+    const PickleItems parts = slots ? (*state)->items() : PickleItems(&*state, 1);
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      if ((*part)->kind != PickleKind::kDict) continue;
+      if (const PickleNode* found = last_in(**part)) return found;
+    }
+  }
+  return nullptr;
 }
 
 bool is_module(const PickleNode& node) {

@@ -1,6 +1,8 @@
 // How Python objects are told apart by their names alone, and how their keys become paths.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,10 @@ std::string key_text(const PickleNode& key, unsigned depth = 0);
 
 /// The attributes that BUILD sets: a dictionary, or a pair of one and the slots'.
 std::vector<const PickleNode*> attribute_dicts(PickleItems states);
+/// The value of the last attribute of this name, null for none. Looks at no more than `pairs_max`
+/// of the attributes, from the last one back.
+const PickleNode* attribute(const PickleNode& object, std::string_view name,
+                            std::size_t pairs_max = std::numeric_limits<std::size_t>::max());
 
 /// A pickled nn.Module, of whatever class.
 bool is_module(const PickleNode& node);

@@ -4,7 +4,6 @@
 
 #include "ckptverify/check.h"
 #include "formats/container/dcp_metadata.h"
-#include "formats/container/dcp_pickle.h"
 #include "formats/container/dcp_tiling.h"
 #include "formats/dcp_safetensors.h"
 #include "formats/torch_zip.h"
@@ -219,22 +218,62 @@ TEST(DcpMetadata, ReadsChunksAndTheirPlaces) {
   EXPECT_EQ(metadata->version, "1.0.0");
 }
 
-TEST(CellPickle, RefusesWhatIsNoPickle) {
-  for (const std::string body : {"", "R", "NN", "(", "h\x05", "}(K\x01u", "Q", "\x95\xff"}) {
+TEST(DcpMetadata, RefusesWhatIsNoMetadata) {
+  for (const std::string body : {"", "N", "}", "cm\nMetadata\n)\x81", "(", "R"}) {
     const std::string text = pickled(body);
-    EXPECT_FALSE(CellPickle::read(as_bytes(text))) << body;
+    EXPECT_FALSE(read_dcp_metadata(as_bytes(text))) << body;
   }
 }
 
-TEST(CellPickle, KeepsNumbersOfBothSigns) {
-  std::string whole = "\x80\x04(K\x07J\xfe\xff\xff\xff\x8a\x03\x01";
-  whole += '\0';
-  whole += "\x80t.";
-  const auto pickle = CellPickle::read(as_bytes(whole));
-  ASSERT_TRUE(pickle) << pickle.error().text();
-  EXPECT_EQ(pickle->integer(pickle->item(pickle->root(), 0)), 7);
-  EXPECT_EQ(pickle->integer(pickle->item(pickle->root(), 1)), -2);
-  EXPECT_EQ(pickle->integer(pickle->item(pickle->root(), 2)), -8388607);
+/// A pickle's text of the dictionary {name: value, ...}, from names and values in turn.
+std::string dictionary(std::vector<std::string> parts) {
+  std::string text = "}(";
+  for (std::size_t i = 0; i < parts.size(); i += 2)
+    text += "\x8c" + std::string(1, static_cast<char>(parts[i].size())) + parts[i] + parts[i + 1];
+  return text + "u";
+}
+
+std::string object(const std::string& name, const std::vector<std::string>& attributes) {
+  return "cm\n" + name + "\n)\x81" + dictionary(attributes) + "b";
+}
+
+/// Metadata of one object, "x", in 4 bytes of "f", whose dictionaries are as they are given.
+std::string metadata(const std::string& described, const std::string& stored) {
+  return pickled(object("AnyName", {"state_dict_metadata", described, "storage_data", stored}));
+}
+
+TEST(DcpMetadata, TellsObjectsByTheirAttributesAndNotByTheirModules) {
+  const std::string described = dictionary({"x", object("BytesStorageMetadata", {})});
+  const std::string info =
+      object("_StorageInfo", {"relative_path", "\x8c\1f", "offset", "K\7", "length", "K\4"});
+  const std::string stored = "}" + object("MetadataIndex", {"fqn", "\x8c\1x"}) + info + "s";
+  const std::string text = metadata(described, stored);
+  const auto read = read_dcp_metadata(as_bytes(text));
+  ASSERT_TRUE(read) << read.error().text();
+  ASSERT_EQ(read->entries.size(), 1U);
+  ASSERT_TRUE(read->entries[0].chunks.at(0).slice);
+  EXPECT_EQ(read->entries[0].chunks[0].slice->offset, 7U);
+  EXPECT_EQ(read->entries[0].chunks[0].slice->size, 4U);
+  EXPECT_THAT(read->orphans, IsEmpty());
+  // A subclass of dict that something else made is a dictionary all the same.
+  const std::string ordered =
+      metadata(described, "ccollections\nOrderedDict\n)R" + stored.substr(1));
+  const auto again = read_dcp_metadata(as_bytes(ordered));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_TRUE(again->entries[0].chunks[0].slice);
+}
+
+TEST(DcpMetadata, RefusesNumbersThatAreNone) {
+  const std::string described = dictionary({"x", object("BytesStorageMetadata", {})});
+  for (const std::string length : {"J\xff\xff\xff\xff", "N", "\x8c\1f", "\x88"}) {
+    const std::string info =
+        object("_StorageInfo", {"relative_path", "\x8c\1f", "offset", "K\7", "length", length});
+    const std::string text =
+        metadata(described, "}" + object("MetadataIndex", {"fqn", "\x8c\1x"}) + info + "s");
+    const auto read = read_dcp_metadata(as_bytes(text));
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message, HasSubstr("no natural number"));
+  }
 }
 
 struct Boxes {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/encoding/pickle_globals.h"
+#include "formats/encoding/python_names.h"
 #include "tests/unit/formats/torch_fixture.h"
 
 namespace ckptverify {
@@ -107,6 +108,8 @@ TEST(Pickle, RefusesWhatDoesNotFitTheMachine) {
   expect_error("\x80\x02R.", CauseKind::kBitrot, 2);          // nothing to call
   expect_error("\x80\x02t.", CauseKind::kBitrot, 2);          // no mark
   expect_error("\x80\x02NN.", CauseKind::kBitrot, 4);         // two results
+  expect_error("\x80\x02(.", CauseKind::kBitrot, 3);          // a mark that nothing takes
+  expect_error("\x80\x02Q.", CauseKind::kBitrot, 2);          // nothing to name
   expect_error("\x80\x02.", CauseKind::kBitrot, 2);           // none
   expect_error("\x80\x02}(Nu.", CauseKind::kBitrot, 5);       // a key without a value
   expect_error("\x80\x02K\1Na.", CauseKind::kBitrot, 5);      // appends to a number
@@ -135,6 +138,24 @@ TEST(Pickle, GrowsListsDictionariesAndStatesByAnyNumber) {
   EXPECT_EQ(object->root().pairs()[2].second->integer(), 6);
   ASSERT_EQ(object->root().added().size(), 1U);
   EXPECT_EQ(object->root().added()[0]->integer(), 7);
+}
+
+TEST(Pickle, TheLastAttributeOfANameCounts) {
+  const auto object = read(
+      "\x80\x02"
+      "cm\nC\n)\x81}(X\1\0\0\0aK\1X\1\0\0\0aK\2X\1\0\0\0bK\3ub"
+      "N}X\1\0\0\0cK\4s\x86"
+      "b."s);
+  ASSERT_TRUE(object) << object.error().text();
+  const PickleNode& root = object->root();
+  ASSERT_NE(attribute(root, "a"), nullptr);
+  EXPECT_EQ(attribute(root, "a")->integer(), 2);
+  EXPECT_EQ(attribute(root, "b")->integer(), 3);
+  ASSERT_NE(attribute(root, "c"), nullptr) << "of the slots";
+  EXPECT_EQ(attribute(root, "c")->integer(), 4);
+  EXPECT_EQ(attribute(root, "d"), nullptr);
+  EXPECT_EQ(attribute(root, "a", 2), nullptr) << "the third from the end";
+  EXPECT_NE(attribute(root, "a", 3), nullptr);
 }
 
 TEST(Pickle, RemembersUnderAnyNumber) {

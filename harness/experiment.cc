@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ckptverify/check.h"
+#include "harness/file_signs.h"
 #include "harness/interrupt.h"
 #include "harness/reading.h"
 #include "harness/stage.h"
@@ -24,8 +25,8 @@ class Experiment {
  public:
   Experiment(const Plan& plan, const FormatTable& formats, const ExperimentOptions& options)
       : plan_(plan),
-        formats_(formats),
         options_(options),
+        reader_{formats, plan.component_rules, options.threads},
         stage_(plan, options, interrupt_.descriptor()) {}
 
   Result<ExperimentRecord> run();
@@ -43,19 +44,20 @@ class Experiment {
   Result<std::optional<RunRecord>> evaluate(const std::string& directory,
                                             const fs::path& checkpoint, std::uint64_t step);
   Result<void> evaluate_final();
-  Reached run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
-                 bool after_restore);
+  Result<Reached> run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
+                         bool after_restore);
   Result<std::optional<fs::path>> snapshot(const fs::path& run_directory, const std::string& name,
                                            std::uint64_t step, std::optional<LostSave>& lost);
   void conclude();
   ComparisonOptions exact() const { return {.threads = options_.threads}; }
 
   const Plan& plan_;
-  const FormatTable& formats_;
   const ExperimentOptions& options_;
+  const Reader reader_;
   Interrupt interrupt_;
   Stage stage_;
   Observations seen_;
+  std::optional<MissedSave> missed_;
 
   fs::path interrupted_checkpoint_;  // out of the way, never given to a trainer
   fs::path moved_checkpoint_;        // its copy, for trainers
@@ -69,15 +71,19 @@ class Experiment {
   std::future<std::optional<Comparison>> noise_;
 };
 
-/// Runs on to the next save; a trainer without a probe shows it by its files.
-Reached Experiment::run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
-                           bool after_restore) {
+/// Runs on to the next save; a trainer without a probe shows it by its files. What did not come is
+/// left in missed_.
+Result<Reached> Experiment::run_to(Supervisor& trainer, const fs::path& run_directory,
+                                   std::uint64_t step, bool after_restore) {
   SaveGoal goal{.step = step, .after_restore = after_restore};
-  if (auto path = stage_.checkpoint_path(run_directory, step)) {
-    goal.path = *std::move(path);
-    goal.complete = [this, path = goal.path] { return bool(read_checkpoint(formats_, path)); };
+  CKPTVERIFY_TRY(goal.path, stage_.checkpoint_path(run_directory, step));
+  goal.complete = [this, path = goal.path] { return bool(read_checkpoint(reader_, path)); };
+  const Reached reached = trainer.await_save(goal);
+  if (reached != Reached::kGoal) {
+    missed_ =
+        MissedSave{.step = step, .path = goal.path.string(), .files = files_text(run_directory)};
   }
-  return trainer.await_save(goal);
+  return reached;
 }
 
 /// Nothing where the trainer left nothing, or nothing that can be copied, at its checkpoint's path.
@@ -88,7 +94,8 @@ Result<std::optional<fs::path>> Experiment::snapshot(const fs::path& run_directo
   CKPTVERIFY_TRY(const fs::path checkpoint, stage_.checkpoint_path(run_directory, step));
   std::error_code absent;
   if (!fs::exists(fs::symlink_status(checkpoint, absent))) {
-    lost = LostSave{.step = step, .path = checkpoint.string(), .why = {}};
+    lost = LostSave{
+        .step = step, .path = checkpoint.string(), .why = {}, .files = files_text(run_directory)};
     return std::optional<fs::path>();
   }
   const fs::path target = stage_.output() / "checkpoints" / name / checkpoint.filename();
@@ -106,16 +113,18 @@ Result<void> Experiment::hold_reference(Supervisor& trainer, bool& stopped_early
                                         std::optional<LostSave>& lost) {
   const fs::path run_directory = stage_.run_directory("reference");
   stopped_early = true;
-  if (run_to(trainer, run_directory, plan_.save_step, false) != Reached::kGoal) return {};
+  CKPTVERIFY_TRY(const Reached at_save, run_to(trainer, run_directory, plan_.save_step, false));
+  if (at_save != Reached::kGoal) return {};
   CKPTVERIFY_TRY(const auto saved, snapshot(run_directory, "reference", plan_.save_step, lost));
   if (!saved) return {};
-  reference_saved_ = start_reading(formats_, *saved, options_.threads);
+  reference_saved_ = start_reading(reader_, *saved);
   trainer.release();
-  if (run_to(trainer, run_directory, plan_.final_step, false) != Reached::kGoal) return {};
+  CKPTVERIFY_TRY(const Reached at_final, run_to(trainer, run_directory, plan_.final_step, false));
+  if (at_final != Reached::kGoal) return {};
   CKPTVERIFY_TRY(const auto last,
                  snapshot(run_directory, "reference-final", plan_.final_step, lost));
   if (!last) return {};
-  reference_final_ = start_reading(formats_, *last, options_.threads);
+  reference_final_ = start_reading(reader_, *last);
   stopped_early = false;
   return {};
 }
@@ -132,6 +141,7 @@ Result<Next> Experiment::run_reference() {
   if (!stopped_early || !trainer.ended()) trainer.kill();
   seen_.reference = stage_.end(phase, std::move(trainer));
   seen_.reference.lost_save = std::move(lost);
+  seen_.reference.missed_save = std::exchange(missed_, std::nullopt);
   if (!held) return held.error();
   const bool left_over = seen_.reference.kill == KillOutcome::kSurvivors;
   return stopped_early || left_over ? Next::kStop : Next::kGoOn;
@@ -143,10 +153,11 @@ Result<Next> Experiment::run_interrupted() {
                            .command = plan_.train,
                            .holds = {plan_.save_step}};
   CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
-  const Reached reached =
-      run_to(trainer, stage_.run_directory("interrupted"), plan_.save_step, false);
+  CKPTVERIFY_TRY(const Reached reached,
+                 run_to(trainer, stage_.run_directory("interrupted"), plan_.save_step, false));
   if (reached == Reached::kGoal || !trainer.ended()) trainer.kill();
   seen_.interrupted = stage_.end(phase, std::move(trainer));
+  seen_.interrupted.missed_save = std::exchange(missed_, std::nullopt);
   const bool left_over = seen_.interrupted.kill == KillOutcome::kSurvivors;
   return reached != Reached::kGoal || left_over ? Next::kStop : Next::kGoOn;
 }
@@ -207,7 +218,7 @@ Result<void> Experiment::run_resumed() {
                            .holds = {plan_.final_step}};
   CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
   const fs::path run_directory = stage_.run_directory("restored");
-  const Reached reached = run_to(trainer, run_directory, plan_.final_step, true);
+  CKPTVERIFY_TRY(const Reached reached, run_to(trainer, run_directory, plan_.final_step, true));
   Result<std::optional<fs::path>> last = std::optional<fs::path>();
   std::optional<LostSave> lost;
   if (reached == Reached::kGoal) {
@@ -216,9 +227,14 @@ Result<void> Experiment::run_resumed() {
   }
   seen_.resumed = stage_.end(phase, std::move(trainer));
   seen_.resumed->lost_save = std::move(lost);
+  seen_.resumed->missed_save = std::exchange(missed_, std::nullopt);
+  CKPTVERIFY_TRY(const fs::path again, stage_.checkpoint_path(run_directory, plan_.save_step));
+  CKPTVERIFY_TRY(const fs::path final, stage_.checkpoint_path(run_directory, plan_.final_step));
+  std::error_code absent;
+  seen_.resumed_saved_again = again != final && fs::exists(fs::symlink_status(again, absent));
   if (!last) return last.error();
   if (*last) {
-    resumed_final_ = start_reading(formats_, **last, options_.threads);
+    resumed_final_ = start_reading(reader_, **last);
     final_findings_ = start_checks(resumed_final_);
   }
   return {};
@@ -282,7 +298,7 @@ Result<void> Experiment::play() {
   if (after_interruption == Next::kStop || interrupt_.signal() != 0) return {};
   CKPTVERIFY_TRY_VOID(move_checkpoint());
   if (moved_checkpoint_.empty()) return {};  // nothing was saved: nothing to restore
-  interrupted_saved_ = start_reading(formats_, interrupted_checkpoint_, options_.threads);
+  interrupted_saved_ = start_reading(reader_, interrupted_checkpoint_);
   static_findings_ = start_checks(interrupted_saved_);
   CKPTVERIFY_TRY(seen_.fresh_eval, evaluate("interrupted", moved_checkpoint_, plan_.save_step));
   CKPTVERIFY_TRY_VOID(choose_restored());

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t kLogTailBytes = 4096;
 constexpr std::size_t kLogTailLines = 20;
+/// A few names show what was meant; whoever wrote thousands of files is not listed to the end.
+constexpr std::size_t kFilesShown = 6;
+constexpr std::size_t kFilesLookedAt = 10'000;
 
 }  // namespace
 
@@ -36,6 +39,27 @@ std::string file_signature(const std::filesystem::path& path) {
   }
   std::sort(files.begin(), files.end());
   for (const auto& file : files) add(file);
+  return text;
+}
+
+std::string files_text(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (std::filesystem::recursive_directory_iterator entry(directory, error), end;
+       !error && entry != end && names.size() < kFilesLookedAt; entry.increment(error)) {
+    std::error_code unknown;
+    if (std::filesystem::is_directory(entry->symlink_status(unknown))) continue;
+    names.push_back(entry->path().lexically_relative(directory).string());
+  }
+  if (names.empty()) return "no file";
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kFilesShown, names.size()); ++index) {
+    text += (index == 0 ? "" : ", ") + names[index];
+  }
+  if (names.size() > kFilesShown) {
+    text += " and " + std::to_string(names.size() - kFilesShown) + " more";
+  }
   return text;
 }
 

@@ -33,6 +33,18 @@ Component component_of(const Finding& finding) {
                                                                       : Component::kOther;
 }
 
+/// The state that nothing exposes: what parts without a cause may part because of it.
+std::string unseen_state(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    if (finding.status != Status::kNotObserved) continue;
+    if (!is_group(finding, "identity") && !is_group(finding, "data") && !is_group(finding, "rng"))
+      continue;
+    text += (text.empty() ? "" : ", ") + finding.check;
+  }
+  return text;
+}
+
 void attribute(const Case& subject, std::vector<Finding>& findings) {
   const bool from_elsewhere =
       subject.start == Start::kFromScratch || subject.start == Start::kOtherCheckpoint;
@@ -47,9 +59,25 @@ void attribute(const Case& subject, std::vector<Finding>& findings) {
     if (!first && finding.cause && finding.cause->kind != CauseKind::kUnknown)
       first = finding.cause;
   }
-  for (Finding& finding : findings)
-    if (finding.status == Status::kFail && !finding.cause)
-      finding.cause = first ? *first : unknown(component_of(finding));
+  const std::string unseen = first ? "" : unseen_state(findings);
+  for (Finding& finding : findings) {
+    if (finding.status != Status::kFail || finding.cause) continue;
+    finding.cause = first ? *first : unknown(component_of(finding));
+    if (!unseen.empty() && !is_group(finding, "process"))
+      finding.evidence.push_back({"not observed, so left to suspect", unseen});
+  }
+}
+
+/// What the reader misses by its guess at names, and the trainer tells of entries that are there.
+void excuse_misplaced(const Case& subject, std::vector<Finding>& findings) {
+  for (const std::string& label : misplaced_labels(subject.misplaced))
+    for (Finding& finding : findings) {
+      if (finding.check != "static.components" || finding.subject != label) continue;
+      if (finding.status != Status::kFail) continue;
+      finding.status = Status::kInconclusive;
+      finding.message += "; " + misplaced_text(subject.misplaced, label);
+      finding.cause.reset();
+    }
 }
 
 bool holds(Status status) {
@@ -214,3 +242,4 @@ Judgement judge(const Plan& plan, const Observations& observations) {
 }
 
 }  // namespace ckptverify
+  judging::excuse_misplaced(subject, judgement.findings);

@@ -22,6 +22,41 @@ const StepEvent* expected_first(const Case& subject) {
 }
 
 Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
+/// A source of random numbers that is where the reference's was after the step whose batch was
+/// drawn: then the batches are drawn from it, and the wrong one follows from the wrong source.
+std::string drawn_from(const StepEvent& found, const StepEvent& expected, const StepEvent& origin) {
+  for (const auto& [source, digest] : found.rng) {
+    const auto right = expected.rng.find(source);
+    const auto there = origin.rng.find(source);
+    if (right != expected.rng.end() && right->second != digest && there != origin.rng.end() &&
+        there->second == digest)
+      return source;
+  }
+  return {};
+}
+
+/// Whether random state is known to be wrong and the trainer has no position in the data at all.
+bool follows_lost_rng(const Case& subject, const Judgement& judgement) {
+  const bool has_cursor =
+      (subject.disk != nullptr && find_component(*subject.disk, "data_cursor")) ||
+      find_component(subject.live, "data_cursor") != nullptr;
+  return !has_cursor && std::any_of(judgement.findings.begin(), judgement.findings.end(),
+                                    [](const Finding& finding) {
+                                      return finding.status == Status::kFail && finding.cause &&
+                                             (finding.cause->kind == CauseKind::kRngLost ||
+                                              finding.cause->kind == CauseKind::kRngDrift ||
+                                              finding.cause->kind == CauseKind::kRngRank);
+                                    });
+}
+
+bool cursor_is_wrong(const Judgement& judgement) {
+  return std::any_of(judgement.findings.begin(), judgement.findings.end(),
+                     [](const Finding& finding) {
+                       return finding.status == Status::kFail &&
+                              component_of_label(finding.subject) == Component::kDataCursor;
+                     });
+}
+
   Finding finding{.check = "data.next_batch",
                   .status = Status::kNotObserved,
                   .subject = "data_cursor",
@@ -43,7 +78,14 @@ Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
   finding.evidence.push_back({"found batch", found->batch->text()});
   finding.evidence.push_back({"expected batch", expected->batch->text()});
   if (const auto origin = batch_origin(subject, *found->batch)) {
-    finding.cause = cause(CauseKind::kDataCursor);
+    const std::string source = drawn_from(*found, *expected, *subject.reference.step(*origin));
+    const bool follows =
+        !cursor_is_wrong(judgement) && (!source.empty() || follows_lost_rng(subject, judgement));
+    if (!follows) finding.cause = cause(CauseKind::kDataCursor);
+    if (follows)
+      finding.evidence.push_back({"follows", "the batches are drawn from random numbers" +
+                                                 (source.empty() ? "" : ", source " + source) +
+                                                 ", which are wrong"});
     finding.message = "the first batch after the restore is the reference's of " +
                       step_text(*origin) + ", expected that of " + step_text(expected->step);
     finding.evidence.push_back({"equals instead", "the batch of " + step_text(*origin)});

@@ -118,8 +118,9 @@ void add_entries(Finding& finding, const Case& subject, const Places& places, co
   for (std::size_t i = 0; i < std::min(kShown, matched.differences.size()); ++i) {
     const EntryDifference& difference = matched.differences[i];
     finding.evidence.push_back(
-        {difference.path, std::string(expected_name) + " " + item_text(difference.expected) + ", " +
-                              found_name + " " + item_text(difference.found)});
+        {difference.path, std::string(expected_name) + " " +
+                              item_text(difference.expected, difference.found) + ", " + found_name +
+                              " " + item_text(difference.found, difference.expected)});
     const std::string instead = equals_instead(subject, places.label, difference);
     if (!instead.empty()) finding.evidence.push_back({"equals instead", instead});
   }
@@ -135,18 +136,18 @@ Finding difference_finding(const Case& subject, const Places& places, const Matc
                   .message = {}};
   const EntryDifference& first = matched.differences.front();
   const std::string what = places.label + ": " + which_entries(matched);
-  const std::string expected = item_text(first.expected);
+  const std::string expected = item_text(first.expected, first.found);
+  const std::string found = item_text(first.found, first.expected);
   if (at_save) {
     finding.message = what + (first.found == nullptr
                                   ? " was live at the save and is not on disk; expected " + expected
                                   : " on disk is not the one that was live at the save: found " +
-                                        item_text(first.found) + ", expected " + expected);
+                                        found + ", expected " + expected);
   } else {
     finding.message =
         what + (first.found == nullptr
                     ? " is in the checkpoint and was not restored; expected " + expected
-                    : " was not restored as saved: found " + item_text(first.found) +
-                          ", expected " + expected);
+                    : " was not restored as saved: found " + found + ", expected " + expected);
   }
   const std::string instead = equals_instead(subject, places.label, first);
   if (!instead.empty()) finding.message += "; it equals " + instead;
@@ -203,26 +204,53 @@ Finding component_finding(const Case& subject, const Places& places) {
   }
   if (places.disk != nullptr && restored_empty(subject, places)) return absent_finding(places);
   if (places.disk != nullptr && places.restored != nullptr) {
-    const Match restored = match(*places.disk, *places.restored);
+    const Match restored = match(told, *places.restored);
     if (!restored.differences.empty()) return difference_finding(subject, places, restored, false);
     entries = restored.equal_count;
+/// Told as a value and saved as a tensor, or the other way round: the instrument's mistake, or a
+/// conversion that the trainer makes; no fault of the state.
+Finding kind_finding(const Places& places, const Match& matched, bool at_save) {
+  const EntryDifference& first = matched.other_kinds.front();
+  const auto kind = [](const StateItem* item) {
+    return std::string(item->is_tensor ? "a tensor" : "a value") +
+           (item->text.empty() ? "" : " (" + item->text + ")");
+  };
+  Finding finding{.check = "identity." + places.label,
+                  .status = Status::kInconclusive,
+                  .subject = places.label,
+                  .message = places.label + ": entry " + first.path};
+  const StateItem* told = at_save ? first.expected : first.found;
+  const StateItem* disk = at_save ? first.found : first.expected;
+  finding.message += (at_save ? ": live it is " : ": restored it is ") + kind(told) + ", on disk " +
+                     kind(disk) + ", so they cannot be compared; tell it as it is saved";
+  finding.evidence.push_back(
+      {"entries of another kind", std::to_string(matched.other_kinds.size())});
+  return finding;
+}
+
     unmatched = unmatched || restored.unmatched_count > 0;
   }
   Finding finding = whole_finding(places, entries);
   if (unmatched && finding.status == Status::kPass) {
     finding.status = Status::kNotObserved;
+  std::optional<Finding> other_kind;
     finding.message = "entries of the " + places.label +
                       " state have other names live and on disk, and not all could be matched";
   }
   return finding;
+    if (!saved.other_kinds.empty()) other_kind = kind_finding(places, saved, true);
 }
 
+  const Items told = places.disk == nullptr ? Items() : told_part(*places.disk, places.live);
 /// What we could not read of a checkpoint may hold what seems to be missing.
 bool read_whole(const Case& subject) {
   const auto& findings = subject.seen.static_findings;
   return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.status == Status::kInconclusive;
+    if (!other_kind && !restored.other_kinds.empty())
+      other_kind = kind_finding(places, restored, false);
   });
+  if (other_kind) return *std::move(other_kind);
 }
 
 bool lacks_entries(const Places& places) {
@@ -259,10 +287,14 @@ void judge_interrupted(const Case& subject, Judgement& judgement) {
   const auto live = subject.interrupted.saves.find(subject.save_step());
   if (!subject.seen.restored_reference || !subject.seen.interrupted_saved) return;
   if (live == subject.interrupted.saves.end()) return;
-  const StateDigests& disk = subject.seen.interrupted_saved->digests;
+  StateDigests told = live->second;
+  StateDigests disk = subject.seen.interrupted_saved->digests;
   Finding whole{.check = "identity.interrupted", .subject = "interrupted run", .message = {}};
   std::size_t entries = 0;
-  for (const auto& [label, items] : live->second) {
+  const std::vector<Misplaced> misplaced = find_misplaced(live->second, disk);
+  take_out_told(told, misplaced);
+  take_out_of_disk(disk, misplaced);
+  for (const auto& [label, items] : told) {
     if (items.empty()) continue;
     const Places places{.label = label,
                         .component = component_of_label(label),
@@ -290,13 +322,36 @@ void judge_identity(const Case& subject, Judgement& judgement) {
     Finding finding = soften(subject, places, component_finding(subject, places));
     judgement.identity.push_back({label, place_digest(places.live), place_digest(places.disk),
                                   place_digest(places.restored), finding.status});
-    if (finding.status == Status::kPass)
+    const auto misplaced = misplaced_labels(subject.misplaced);
+    if (finding.status == Status::kPass &&
+        std::find(misplaced.begin(), misplaced.end(), label) == misplaced.end())
       judgement.proven.push_back("the " + label + " state on disk is the one that trained: " +
                                  count_text(places.disk->size(), "entry") +
                                  ", live = disk = restored");
     judgement.findings.push_back(std::move(finding));
   }
   judge_interrupted(subject, judgement);
+void judge_misplaced(const Case& subject, Judgement& judgement) {
+  for (const std::string& label : misplaced_labels(subject.misplaced)) {
+    const std::string check = "identity." + label;
+    const std::string message = misplaced_text(subject.misplaced, label);
+    const Status status =
+        is_incidental(subject, component_of_label(label)) ? Status::kWarn : Status::kInconclusive;
+    auto& findings = judgement.findings;
+    const auto other = std::find_if(findings.begin(), findings.end(),
+                                    [&](const Finding& finding) { return finding.check == check; });
+    if (other == findings.end()) {
+      findings.push_back({.check = check, .status = status, .subject = label, .message = message});
+    } else if (other->status == Status::kFail) {  // of what lies where it should
+      other->evidence.push_back({"besides", message});
+    } else {
+      other->status = status;
+      other->message = message;
+    }
+  }
+}
+
 }
 
 }  // namespace ckptverify::judging
+  judge_misplaced(subject, judgement);

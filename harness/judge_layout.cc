@@ -52,6 +52,19 @@ RunView view_of(const RunRecord& record) {
   return view;
 }
 
+void settle_misplaced(Case& subject) {
+  if (subject.disk == nullptr) return;
+  const StateDigests& told = subject.live.empty() ? subject.resumed.restored_state : subject.live;
+  subject.misplaced = find_misplaced(told, *subject.disk);
+  if (subject.misplaced.empty()) return;
+  StateDigests disk = *subject.disk;
+  take_out_of_disk(disk, subject.misplaced);
+  subject.disk_without_misplaced = std::make_shared<const StateDigests>(std::move(disk));
+  subject.disk = subject.disk_without_misplaced.get();
+  take_out_told(subject.live, subject.misplaced);
+  take_out_told(subject.resumed.restored_state, subject.misplaced);
+}
+
 }  // namespace
 
 const StepEvent* RunView::step(std::uint64_t number) const {
@@ -75,6 +88,7 @@ Case lay_out(const Plan& plan, const Observations& observations) {
     subject.live = live->second;
   const auto& saved = of_reference ? observations.reference_saved : observations.interrupted_saved;
   if (saved) subject.disk = &saved->digests;
+  settle_misplaced(subject);
   subject.init = subject.resumed.init;
   for (const auto& [label, items] : subject.reference.init)
     subject.init[label].insert(items.begin(), items.end());
@@ -135,12 +149,12 @@ std::string short_digest(const Digest& digest) {
   return "ckv1:" + digest.hex().substr(0, 12);
 }
 
-std::string item_text(const StateItem* item) {
+std::string item_text(const StateItem* item, const StateItem* beside) {
   if (item == nullptr) return "nothing";
-  if (!item->is_tensor && !item->text.empty()) return item->text;
-  if (item->is_tensor && !item->text.empty())
-    return short_digest(item->digest) + " (" + item->text + ")";
-  return short_digest(item->digest);
+  if (item->text.empty()) return short_digest(item->digest);
+  const bool text_alone = !item->is_tensor && (beside == nullptr || !beside->text.empty());
+  if (text_alone) return item->text;
+  return short_digest(item->digest) + " (" + item->text + ")";
 }
 
 }  // namespace ckptverify::judging

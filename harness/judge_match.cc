@@ -41,6 +41,8 @@ Match match(const Items& expected, const Items& found) {
     const auto twin = found.find(path);
     if (twin != found.end() && twin->second.digest == item.digest) {
       ++result.equal_count;
+    } else if (twin != found.end() && twin->second.is_tensor != item.is_tensor) {
+      result.other_kinds.push_back({path, EntryFault::kDiffers, &item, &twin->second});
     } else if (twin != found.end()) {
       result.differences.push_back({path, EntryFault::kDiffers, &item, &twin->second});
     } else if (((item.is_tensor || !alike) && unnamed.contains(item.digest)) ||
@@ -53,6 +55,16 @@ Match match(const Items& expected, const Items& found) {
     }
   }
   return result;
+}
+
+Items told_part(const Items& disk, const Items* told) {
+  if (told == nullptr) return disk;
+  std::set<Digest> digests;
+  for (const auto& [path, item] : *told) digests.insert(item.digest);
+  Items part;
+  for (const auto& [path, item] : disk)
+    if (told->contains(path) || digests.contains(item.digest)) part.emplace(path, item);
+  return part;
 }
 
 std::string equals_instead(const Case& subject, const std::string& label,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,9 +57,20 @@ struct Case {
   RunView reference = {};
   RunView interrupted = {};
   RunView resumed = {};
-  StateDigests live = {};              // of the interrupted run, as it saved at N
-  const StateDigests* disk = nullptr;  // none: the checkpoint could not be read
-  StateDigests init = {};              // as built, before anything was loaded
+/// An entry that the trainer tells in one component and that lies on disk in another.
+struct Misplaced {
+  std::string told_label;
+  std::string told_path;
+  std::string disk_label;
+  std::string disk_path;
+  std::string root;  // what stands before it on disk
+};
+
+  StateDigests live = {};                 // of the interrupted run, as it saved at N
+  const StateDigests* disk = nullptr;     // none: the checkpoint could not be read
+  std::vector<Misplaced> misplaced = {};  // taken out of all that follows and precedes
+  std::shared_ptr<const StateDigests> disk_without_misplaced = {};  // what `disk` is then
+  StateDigests init = {};  // as built, before anything was loaded
   Noise noise = {};
   Start start = Start::kUnknown;
   std::uint64_t save_step() const { return seen.save_step; }
@@ -92,15 +104,27 @@ struct Match {
 Match match(const Items& expected, const Items& found);
 const Items* find_component(const StateDigests& state, std::string_view label);
 /// "rng" of "rng.1"; kOther where the label is no component's name.
+  std::vector<EntryDifference> other_kinds;  // a value here, a tensor there: not comparable
 Component component_of_label(std::string_view label);
 bool has_tensors(const Items& items);
 std::string_view last_key(std::string_view path);
 /// What the found entry equals instead of what was expected; empty if nothing that was seen.
+/// What of a component on disk the trainer counts to its state, by path or digest; all of it where
+/// it tells nothing. What it never told need not come back.
+Items told_part(const Items& disk, const Items* told);
 std::string equals_instead(const Case& subject, const std::string& label,
                            const EntryDifference& difference);
 /// Whether every difference is an entry as it was built, and at least one is known to be.
 bool equals_initial(const Case& subject, const std::string& label,
                     const std::vector<EntryDifference>& differences);
+/// What the trainer tells against what lies on disk, where neither has the entry at its own place.
+std::vector<Misplaced> find_misplaced(const StateDigests& told, const StateDigests& disk);
+void take_out_told(StateDigests& told, const std::vector<Misplaced>& misplaced);
+void take_out_of_disk(StateDigests& disk, const std::vector<Misplaced>& misplaced);
+std::vector<std::string> misplaced_labels(const std::vector<Misplaced>& misplaced);
+/// A sentence on those of one label, with the plan's key that settles it.
+std::string misplaced_text(const std::vector<Misplaced>& misplaced, const std::string& label);
+
 
 // Causes by effect. None: the minimum evidence is missing.
 
@@ -165,7 +189,8 @@ Tolerance tolerance_of(const Plan& plan, const std::string& metric);
 std::string number_text(double value);
 std::string step_text(std::uint64_t step);
 std::string short_digest(const Digest& digest);
-/// The entry's text where it has one, else its digest.
-std::string item_text(const StateItem* item);
+/// The entry's text where it has one, else its digest. Beside one of which only the digest is
+/// known, both: a number and a digest cannot be held against each other.
+std::string item_text(const StateItem* item, const StateItem* beside = nullptr);
 
 }  // namespace ckptverify::judging

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "harness/judge_parts.h"
 
@@ -44,6 +45,28 @@ void excuse(Finding& finding, const std::string& outside) {
   if (!outside.empty()) finding.evidence.push_back({"not held against the trainer", outside});
 }
 
+/// The steps whose saves a run acknowledged: "steps 5, 10"; empty where it told of none.
+std::string saves_text(const RunRecord& run) {
+  std::set<std::uint64_t> steps;
+  for (const Event& event : run.trace.events)
+    if (const auto* save = std::get_if<SaveEvent>(&event.what))
+      if (save->point == SavePoint::kEnd) steps.insert(save->step);
+  std::string text;
+  for (const std::uint64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  if (text.empty()) return text;
+  return (steps.size() == 1 ? "step " : "steps ") + text;
+}
+
+/// What there was instead of a save: other saves that were told, or other files.
+std::string instead_of(const RunRecord& run, const MissedSave& missed) {
+  const std::string told = saves_text(run);
+  if (!told.empty())
+    return "saves were told at " + told + " and none at " + step_text(missed.step) +
+           ", which is the plan's; correct its [steps], or where the trainer saves";
+  return "no whole checkpoint was at " + missed.path +
+         ", where the plan's checkpoints.path says; the run's directory holds " + missed.files;
+}
+
 Finding reference_finding(const Case& subject) {
   Finding finding{.check = "process.reference", .subject = "reference run", .message = {}};
   const std::string target = step_text(subject.final_step());
@@ -55,10 +78,19 @@ Finding reference_finding(const Case& subject) {
     return finding;
   }
   if (reached(subject.reference, subject.final_step())) {
-    finding.message = "the reference run trained to " + target;
+    finding.message = subject.reference.last_step
+                          ? "the reference run trained to " + target
+                          : "the reference run wrote its checkpoint of " + target;
     return finding;
   }
   finding.status = Status::kInconclusive;
+  if (const auto& missed = subject.seen.reference.missed_save) {
+    finding.message = "the reference run came to no save at " + step_text(missed->step) + " (" +
+                      subject.seen.reference.exit.text() +
+                      "): " + instead_of(subject.seen.reference, *missed);
+    attach_log(finding, subject.seen.reference);
+    return finding;
+  }
   const bool took_it = subject.reference.last_step.value_or(0) >= subject.final_step();
   finding.message = "the reference run ended before " + std::string(took_it ? "its save at " : "") +
                     target + ": " + subject.seen.reference.exit.text() +
@@ -76,8 +108,9 @@ Finding kill_finding(const Case& subject) {
                   .message = {}};
   switch (run.kill) {
     case KillOutcome::kConfirmed:
-      if (run.held_at && *run.held_at != subject.save_step()) {
-        finding.message = "the kill landed at " + step_text(*run.held_at) + ", expected " + point;
+      if (run.held_at != subject.save_step()) {
+        finding.message = "the kill landed before the save at " + point;
+        if (run.missed_save) finding.message += ": " + instead_of(run, *run.missed_save);
         break;
       }
       finding.status = Status::kPass;
@@ -86,7 +119,9 @@ Finding kill_finding(const Case& subject) {
       return finding;
     case KillOutcome::kAlreadyGone:
       finding.message = "the trainer had ended by itself before the kill at " + point +
-                        ", so the kill proves nothing: " + run.exit.text();
+                        ", so the kill proves nothing: " + run.exit.text() +
+                        "; give it more steps or longer ones after that save, or let it hold there "
+                        "by telling save_end (docs/trainer-contract.md)";
       break;
     case KillOutcome::kSurvivors:
       finding.message = "processes of the killed tree were left after the deadline";
@@ -94,6 +129,7 @@ Finding kill_finding(const Case& subject) {
     case KillOutcome::kNotSent:
       finding.message =
           "the trainer never reached the save at " + point + ", so nothing was killed";
+      if (run.missed_save) finding.message += ": " + instead_of(run, *run.missed_save);
       break;
   }
   attach_log(finding, run);
@@ -115,6 +151,27 @@ std::string restore_failure(const Exit& exit) {
   return "the resume command could not be started: " + exit.reason;
 }
 
+/// A later checkpoint shows that something trained, and not from what.
+void tell_of_unseen_restore(const Case& subject, Finding& finding) {
+  finding.status = Status::kNotObserved;
+  finding.message = "a fresh process was given the moved copy and wrote its checkpoint of " +
+                    step_text(subject.final_step()) +
+                    "; it told no step, so whether it restored was not seen";
+  if (!subject.seen.resumed_saved_again) return;
+  finding.status = Status::kInconclusive;
+  finding.message += ", and it wrote a checkpoint of " + step_text(subject.save_step()) +
+                     " again, as a run that begins from scratch does";
+}
+
+std::string command_text(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"") == std::string::npos;
+    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+  }
+  return text;
+}
+
 Finding restore_finding(const Case& subject) {
   Finding finding{.check = "process.restore", .subject = "resumed run", .message = {}};
   const RunRecord* run = subject.resumed.record;
@@ -125,10 +182,14 @@ Finding restore_finding(const Case& subject) {
     finding.status = Status::kFail;
     finding.cause = cause(CauseKind::kWrongStart);
     finding.message = "the resumed process restored nothing and silently trained from scratch";
-    finding.evidence.push_back({"command", run->command.empty() ? "" : run->command.back()});
+    finding.evidence.push_back({"command", command_text(run->command)});
     attach_log(finding, *run);
-  } else if (subject.resumed.first_step || run->held_at) {
-    finding.message = "a fresh process restored the moved copy and took its first step";
+  } else if (subject.resumed.first_step) {
+    finding.message = std::string("a fresh process ") +
+                      (subject.resumed.restored != nullptr ? "restored" : "was given") +
+                      " the moved copy and took its first step";
+  } else if (run->held_at) {
+    tell_of_unseen_restore(subject, finding);
   } else {
     const std::string outside = outside_reason(subject, *run);
     excuse(finding, outside);
@@ -146,7 +207,9 @@ std::optional<Finding> continue_finding(const Case& subject) {
   const std::string target = step_text(subject.final_step());
   Finding finding{.check = "process.continue", .subject = "resumed run", .message = {}};
   if (reached(subject.resumed, subject.final_step())) {
-    finding.message = "the resumed run trained on to " + target;
+    finding.message = subject.resumed.last_step
+                          ? "the resumed run trained on to " + target
+                          : "the resumed run wrote its checkpoint of " + target;
     return finding;
   }
   excuse(finding, outside_reason(subject, *run));
@@ -155,6 +218,7 @@ std::optional<Finding> continue_finding(const Case& subject) {
       "the resumed run ended after " + step_text(last) +
       (last < subject.final_step() ? ", before " + target : " and before its save was done") +
       ": " + run->exit.text();
+  if (run->missed_save) finding.message += "; " + instead_of(*run, *run->missed_save);
   attach_log(finding, *run);
   return finding;
 }
@@ -190,6 +254,7 @@ Finding lost_save_finding(const char* name, const RunRecord& run) {
     finding.message = saved + " left nothing where the plan says that it is: " + lost.path;
     if (!told.empty()) finding.evidence.push_back({"the trainer says that it saved to", told});
   }
+  if (!lost.files.empty()) finding.evidence.push_back({"the run's directory holds", lost.files});
   return finding;
 }
 
@@ -204,6 +269,12 @@ Finding save_finding(const Case& subject) {
   if (!seen.reference.held_at) {
     finding.status = Status::kNotObserved;
     finding.message = "no save was seen";
+    if (const auto& missed = seen.reference.missed_save)
+      finding.message += ": " + instead_of(seen.reference, *missed);
+  } else if (saves_text(seen.reference).empty()) {
+    finding.message =
+        "every save was where the plan says; none was acknowledged, so they were "
+        "seen by their files alone";
   }
   return finding;
 }

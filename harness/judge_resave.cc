@@ -58,7 +58,9 @@ std::optional<Finding> difference_of(const Case& subject, const Writer& writer,
                                      std::size_t& compared) {
   const auto live = writer.run.saves.find(subject.final_step());
   if (live == writer.run.saves.end() || !writer.saved) return std::nullopt;
-  for (const auto& [label, items] : live->second) {
+  StateDigests told = live->second;
+  take_out_told(told, find_misplaced(told, writer.saved->digests));
+  for (const auto& [label, items] : told) {
     const Component component = component_of_label(label);
     const Items* disk = find_component(writer.saved->digests, label);
     // What is not computed with, or not saved at all, was judged at N.
@@ -70,10 +72,11 @@ std::optional<Finding> difference_of(const Case& subject, const Writer& writer,
     const EntryDifference& first = matched.differences.front();
     Finding finding{
         .check = "resave.identity", .status = Status::kFail, .subject = label, .message = {}};
-    finding.message =
-        "the " + std::string(writer.name) + "'s checkpoint of " + step_text(subject.final_step()) +
-        " is not the state that was live: " + label + " entry " + first.path + ", found " +
-        item_text(first.found) + ", expected " + item_text(first.expected);
+    finding.message = "the " + std::string(writer.name) + "'s checkpoint of " +
+                      step_text(subject.final_step()) +
+                      " is not the state that was live: " + label + " entry " + first.path +
+                      ", found " + item_text(first.found, first.expected) + ", expected " +
+                      item_text(first.expected, first.found);
     finding.evidence.push_back({"entries that differ", std::to_string(matched.differences.size())});
     if (is_of_another_save(subject, label, matched)) finding.cause = cause(CauseKind::kAsyncTorn);
     return finding;

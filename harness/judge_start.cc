@@ -28,7 +28,8 @@ ModelAtStart model_at_start(const Case& subject) {
   const Items* expected = subject.disk != nullptr ? find_component(*subject.disk, "model")
                                                   : find_component(subject.live, "model");
   if (restored == nullptr || expected == nullptr) return ModelAtStart::kUnseen;
-  const Match matched = match(*expected, *restored);
+  const Items told = told_part(*expected, find_component(subject.live, "model"));
+  const Match matched = match(told, *restored);
   if (!matched.compared()) return ModelAtStart::kUnseen;
   if (matched.differences.empty()) return ModelAtStart::kRight;
   if (equals_initial(subject, "model", matched.differences)) return ModelAtStart::kInitial;

@@ -18,13 +18,16 @@ std::string tensor_text(std::string_view dtype, const std::vector<std::uint64_t>
 
 StateItem item_of(const Node& node, const Digest& digest) {
   if (const auto* tensor = std::get_if<Tensor>(&node)) {
-    return {digest, tensor_text(dtype_name(tensor->dtype), tensor->shape), true};
+    return {.digest = digest,
+            .text = tensor_text(dtype_name(tensor->dtype), tensor->shape),
+            .is_tensor = true};
   }
-  if (const auto* value = std::get_if<Value>(&node)) return {digest, value_text(*value), false};
+  if (const auto* value = std::get_if<Value>(&node))
+    return {.digest = digest, .text = value_text(*value)};
   if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
-    return {digest, (*composite)->kind, true};
+    return {.digest = digest, .text = (*composite)->kind, .is_tensor = true};
   }
-  return {digest, {}, false};
+  return {.digest = digest, .text = {}};
 }
 
 }  // namespace
@@ -35,9 +38,10 @@ StateDigests state_digests(const StateEvent& event) {
     auto& items = digests[component];
     for (const StateEntry& entry : state.entries) {
       const bool is_tensor = !entry.dtype.empty();
-      items[entry.path] = {entry.digest,
-                           is_tensor ? tensor_text(entry.dtype, entry.shape) : std::string(),
-                           is_tensor};
+      items[entry.path] = {
+          .digest = entry.digest,
+          .text = is_tensor ? tensor_text(entry.dtype, entry.shape) : std::string(),
+          .is_tensor = is_tensor};
     }
   }
   return digests;
@@ -50,8 +54,9 @@ StateDigests state_digests(const Checkpoint& checkpoint, const Fingerprint& fing
     const std::optional<Digest>& digest = fingerprint.entries[index];
     if (!digest) continue;  // of a class that we do not model
     const Entry& entry = checkpoint.entries[index];
-    digests[component_label(entry)][std::string(relative_path(entry))] =
-        item_of(entry.node, *digest);
+    StateItem& item = digests[component_label(entry)][std::string(relative_path(entry))];
+    item = item_of(entry.node, *digest);
+    item.root = entry.path.substr(0, entry.root_size);
   }
   return digests;
 }

@@ -20,6 +20,7 @@ struct StateItem {
   Digest digest;
   std::string text;  // a value's text, or dtype and shape of a tensor; empty if unknown
   bool is_tensor = false;
+  std::string root = {};  // of one on disk: what stands before its path in the checkpoint
 };
 
 /// A state as digests: component label -> path relative to the component -> entry. The same for
@@ -39,8 +40,16 @@ enum class KillOutcome {
 /// A save that was acknowledged, or seen by its files, and could not be copied afterwards.
 struct LostSave {
   std::uint64_t step = 0;
-  std::string path;  // where the plan says that it is
-  std::string why;   // empty: nothing is there
+  std::string path;        // where the plan says that it is
+  std::string why;         // empty: nothing is there
+  std::string files = {};  // what the run's directory holds instead
+};
+
+/// A save that was waited for and did not come.
+struct MissedSave {
+  std::uint64_t step = 0;
+  std::string path;   // where the plan says that it would be
+  std::string files;  // what the run's directory holds instead
 };
 
 /// One process tree from start to end.
@@ -56,6 +65,7 @@ struct RunRecord {
   std::string overdue = {};
   std::string log_tail = {};  // the last lines of its output, for evidence
   std::optional<LostSave> lost_save = {};
+  std::optional<MissedSave> missed_save = {};
   bool guardian_lost = false;  // killed from outside: how the run ended is not known
   bool disk_full = false;      // when it ended, no further checkpoint had room
 };
@@ -75,7 +85,9 @@ struct Observations {
 
   RunRecord reference;
   RunRecord interrupted;
-  std::optional<RunRecord> resumed = {};         // none: there was nothing to restore
+  std::optional<RunRecord> resumed = {};  // none: there was nothing to restore
+  /// The resumed run wrote a checkpoint of step N again, as one that begins anew does.
+  bool resumed_saved_again = false;
   std::optional<RunRecord> fresh_eval = {};      // of the moved copy at N
   std::optional<RunRecord> reference_eval = {};  // of the reference's checkpoint at N + M
   std::optional<RunRecord> resumed_eval = {};    // of the resumed run's checkpoint at N + M

@@ -49,6 +49,7 @@ class PlanReader {
   void need_name(const toml::node& node, const CommandTemplate& command, const std::string& key,
                  const std::string& placeholder);
   void read_checkpoints(Plan& plan);
+  void read_component_rules(Plan& plan, const toml::node& node);
   void check_inside(const Plan& plan, const toml::node& node);
   void read_steps(Plan& plan);
   void read_environment(Plan& plan);
@@ -168,11 +169,20 @@ void PlanReader::need_name(const toml::node& node, const CommandTemplate& comman
 void PlanReader::read_checkpoints(Plan& plan) {
   const toml::table* checkpoints = file_.section(file_.table(), "checkpoints");
   if (checkpoints == nullptr) return file_.fail(file_.table(), "there is no table [checkpoints]");
-  file_.allow(*checkpoints, {"path"});
+  file_.allow(*checkpoints, {"path", "components"});
   if (const toml::node* path = file_.require(*checkpoints, "path")) {
     plan.checkpoint_pattern = file_.text(*path, "path");
     check_names(plan, *path, plan.checkpoint_pattern, kPathNames);
     check_inside(plan, *path);
+  }
+  if (const toml::node* rules = checkpoints->get("components")) read_component_rules(plan, *rules);
+}
+
+void PlanReader::read_component_rules(Plan& plan, const toml::node& node) {
+  for (const std::string& text : file_.texts(node, "components")) {
+    Result<ComponentRule> rule = component_rule(text);
+    if (!rule) return file_.fail(node, "'components': " + rule.error().text());
+    plan.component_rules.push_back(*std::move(rule));
   }
 }
 

@@ -7,27 +7,27 @@
 namespace ckptverify {
 namespace {
 
-Result<void> read_into(Reading& reading, const FormatTable& formats,
-                       const std::filesystem::path& path, Threads threads) {
-  CKPTVERIFY_TRY(Checkpoint checkpoint, read_checkpoint(formats, path));
+Result<void> read_into(Reading& reading, const Reader& reader, const std::filesystem::path& path) {
+  CKPTVERIFY_TRY(Checkpoint checkpoint, read_checkpoint(reader, path));
   reading.checkpoint = std::move(checkpoint);
-  CKPTVERIFY_TRY(reading.fingerprint, fingerprint(*reading.checkpoint, threads));
+  CKPTVERIFY_TRY(reading.fingerprint, fingerprint(*reading.checkpoint, reader.threads));
   return {};
 }
 
 }  // namespace
 
-Result<Checkpoint> read_checkpoint(const FormatTable& formats, const std::filesystem::path& path) {
+Result<Checkpoint> read_checkpoint(const Reader& reader, const std::filesystem::path& path) {
   CKPTVERIFY_TRY(const Source source, Source::open(path));
-  return formats.read(source);
+  CKPTVERIFY_TRY(Checkpoint checkpoint, reader.formats.read(source));
+  CKPTVERIFY_TRY_VOID(map_components(checkpoint, reader.component_rules));
+  return checkpoint;
 }
 
-FutureReading start_reading(const FormatTable& formats, const std::filesystem::path& path,
-                            Threads threads) {
+FutureReading start_reading(const Reader& reader, const std::filesystem::path& path) {
   return std::async(std::launch::async,
-                    [&formats, path, threads]() -> std::shared_ptr<const Reading> {
+                    [reader, path]() -> std::shared_ptr<const Reading> {
                       auto reading = std::make_shared<Reading>();
-                      const Result<void> done = read_into(*reading, formats, path, threads);
+                      const Result<void> done = read_into(*reading, reader, path);
                       if (!done) reading->error = done.error();
                       return reading;
                     })

@@ -9,6 +9,7 @@
 
 #include "ckptverify/checkpoint.h"
 #include "ckptverify/format.h"
+#include "ckptverify/path_pattern.h"
 #include "harness/observations.h"
 
 namespace ckptverify {
@@ -22,11 +23,17 @@ struct Reading {
 
 using FutureReading = std::shared_future<std::shared_ptr<const Reading>>;
 
-Result<Checkpoint> read_checkpoint(const FormatTable& formats, const std::filesystem::path& path);
+/// How every checkpoint of an experiment is read; what it refers to outlives all readings.
+struct Reader {
+  const FormatTable& formats;
+  const std::vector<ComponentRule>& component_rules;
+  Threads threads = {};
+};
 
-/// On a thread of its own; `formats` outlives it.
-FutureReading start_reading(const FormatTable& formats, const std::filesystem::path& path,
-                            Threads threads);
+Result<Checkpoint> read_checkpoint(const Reader& reader, const std::filesystem::path& path);
+
+/// On a thread of its own.
+FutureReading start_reading(const Reader& reader, const std::filesystem::path& path);
 
 /// Of a checkpoint that was read; nothing otherwise.
 std::optional<CheckpointRecord> checkpoint_record(const Reading& reading);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,7 @@ struct SaveGoal {
 enum class Reached {
   kGoal,         // the save was seen
   kEnded,        // the main process ended before
+  kMissed,       // a later save was acknowledged, and this one was never begun
   kOverdue,      // a deadline passed
   kInterrupted,  // the user wants to stop
 };
@@ -101,6 +103,7 @@ class Supervisor {
   void wait(Clock::time_point until);
   bool interrupted() const;
   bool saved(const SaveGoal& goal);
+  bool missed(const SaveGoal& goal) const;
   bool saved_by_path(const SaveGoal& goal);
   bool hold(std::uint64_t step);
   bool try_gate();
@@ -137,6 +140,7 @@ class Supervisor {
   bool tells_saves_ = false;
   std::optional<std::uint64_t> last_step_;
   std::map<std::uint64_t, std::size_t> saves_;  // acknowledged step to the event's index
+  std::set<std::uint64_t> begun_saves_;
   std::optional<std::uint64_t> held_at_;
   std::string path_signature_;     // of the checkpoint that is awaited, when last looked at
   std::string refused_signature_;  // the same, when it was found incomplete

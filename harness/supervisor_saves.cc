@@ -35,6 +35,7 @@ Reached Supervisor::await_save(const SaveGoal& goal) {
       if (saves_.contains(goal.step)) held_at_ = goal.step;
       return held_at_ == goal.step ? Reached::kGoal : Reached::kEnded;
     }
+    if (missed(goal)) return Reached::kMissed;
     if (interrupted()) return Reached::kInterrupted;
     const Due due = next_due(goal);
     if (Clock::now() >= due.at) return overdue(due);
@@ -48,6 +49,11 @@ Reached Supervisor::await_save(const SaveGoal& goal) {
 bool Supervisor::saved(const SaveGoal& goal) {
   if (saves_.contains(goal.step)) return hold(goal.step);
   return !tells_saves_ && goal.complete && saved_by_path(goal);
+}
+
+/// No deadline need pass where the trainer itself says that it went past.
+bool Supervisor::missed(const SaveGoal& goal) const {
+  return !begun_saves_.contains(goal.step) && saves_.upper_bound(goal.step) != saves_.end();
 }
 
 bool Supervisor::saved_by_path(const SaveGoal& goal) {

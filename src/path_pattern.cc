@@ -94,6 +94,23 @@ Result<std::string> PathPattern::replace(const std::string& path,
   }
 }
 
+Result<ComponentRule> component_rule(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Error{ErrorKind::kUsage, "found '" + text + "', expected REGEX=COMPONENT"};
+  }
+  const std::string name = text.substr(equals + 1);
+  const std::optional<Component> component = component_named(name);
+  if (!component) {
+    std::string known;
+    for (const Component each : components()) known += " " + std::string(component_name(each));
+    return Error{ErrorKind::kUsage, "found '" + name + "', expected one of" + known};
+  }
+  ComponentRule rule{text.substr(0, equals), *component};
+  CKPTVERIFY_TRY_VOID(PathPattern::regex(rule.pattern));
+  return rule;
+}
+
 Result<std::uint64_t> map_components(Checkpoint& checkpoint,
                                      const std::vector<ComponentRule>& rules) {
   std::vector<std::pair<PathPattern, Component>> compiled;

@@ -40,6 +40,10 @@ struct ComponentRule {
   Component component = Component::kOther;
 };
 
+/// "REGEX=COMPONENT"; the last '=' parts them, since an expression may hold one. An error of kind
+/// kUsage where it is no such text.
+Result<ComponentRule> component_rule(const std::string& text);
+
 /// The first rule that matches decides. The number of entries that a rule named.
 Result<std::uint64_t> map_components(Checkpoint& checkpoint,
                                      const std::vector<ComponentRule>& rules);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ckptverify/comparison.h"
+#include "ckptverify/path_pattern.h"
 #include "ckptverify/result.h"
 
 namespace ckptverify {
@@ -36,11 +37,12 @@ struct Plan {
   std::filesystem::path file;
   CommandTemplate train;
   CommandTemplate resume;
-  CommandTemplate eval;            // empty: no evaluation by a fresh process
-  std::string checkpoint_pattern;  // "{run_dir}/checkpoints/step-{step}"
-  std::uint64_t save_step = 0;     // N
-  std::uint64_t final_step = 0;    // N + M
-  std::uint64_t horizon = 0;       // the last step of the trainer's own schedule
+  CommandTemplate eval;                             // empty: no evaluation by a fresh process
+  std::string checkpoint_pattern;                   // "{run_dir}/checkpoints/step-{step}"
+  std::vector<ComponentRule> component_rules = {};  // what entries are for, over the reader's own
+  std::uint64_t save_step = 0;                      // N
+  std::uint64_t final_step = 0;                     // N + M
+  std::uint64_t horizon = 0;                        // the last step of the trainer's own schedule
   std::map<std::string, std::string> variables;
   std::map<std::string, std::string> environment;  // the same in all phases
   Tolerance tensors = {};                          // for entries of checkpoints

@@ -47,18 +47,12 @@ Result<std::vector<Component>> required_components(const std::vector<std::string
   return required;
 }
 
-/// REGEX=COMPONENT; the last '=' parts them, since an expression may hold one.
 Result<std::vector<ComponentRule>> component_rules(const std::vector<std::string>& texts) {
   std::vector<ComponentRule> rules;
   for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{ErrorKind::kUsage, "found '" + text + "', expected REGEX=COMPONENT",
-                   "--component-map"};
-    }
-    CKPTVERIFY_TRY(const Component component,
-                   component_of(text.substr(equals + 1), "--component-map"));
-    rules.push_back({text.substr(0, equals), component});
+    Result<ComponentRule> rule = component_rule(text);
+    if (!rule) return std::move(rule).error().about("--component-map");
+    rules.push_back(*std::move(rule));
   }
   return rules;
 }
@@ -73,9 +67,6 @@ Result<Request> request_of(const CheckCommandOptions& options) {
   Request request;
   CKPTVERIFY_TRY(request.check.required, required_components(options.required));
   CKPTVERIFY_TRY(request.rules, component_rules(options.component_maps));
-  for (const ComponentRule& rule : request.rules) {
-    CKPTVERIFY_TRY_VOID(PathPattern::regex(rule.pattern));
-  }
   request.check.threads.count = options.common.threads;
   request.check.not_finite = options.strict ? NotFinite::kFail : NotFinite::kWarn;
   return request;

@@ -21,21 +21,29 @@ constexpr std::array kStatuses = {
     Status::kPass,        Status::kFail,          Status::kWarn,    Status::kInconclusive,
     Status::kNotObserved, Status::kNotApplicable, Status::kSkipped, Status::kWaived};
 
+/// The message with a capital and a full stop.
+std::string sentence_of(const std::string& message) {
+  std::string sentence = message + '.';
+  if (sentence[0] >= 'a' && sentence[0] <= 'z') {
+    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  }
+  return sentence;
+}
+
 }  // namespace
 
 std::string cause_meaning(const Report& report, const Cause& cause) {
   if (report.command == "check") {
     for (const Finding& finding : report.checks) {
       if (finding.check == "static.components" && finding.cause == cause) {
-        std::string sentence = finding.message + '.';
-        if (sentence[0] >= 'a' && sentence[0] <= 'z') {
-          sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
-        }
-        return sentence;
+        return sentence_of(finding.message);
       }
     }
   }
   if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->meaning);
+  for (const Finding& finding : report.checks)
+    if (finding.status == Status::kFail && finding.cause == cause)
+      return sentence_of(finding.message) + " No known cause has its minimum evidence.";
   const Component component = cause.component.value_or(Component::kOther);
   const std::string where = component == Component::kOther
                                 ? std::string("somewhere")
@@ -45,7 +53,8 @@ std::string cause_meaning(const Report& report, const Cause& cause) {
 
 std::string cause_remedy(const Cause& cause) {
   if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->remedy);
-  return "Look at the first check that failed: its evidence says what is left to suspect.";
+  return "Begin at the first check that failed: its evidence has what differs, the last lines of "
+         "the process's output, or what was not observed and is left to suspect.";
 }
 
 std::string verdict_sentence(const Report& report) {

@@ -57,6 +57,24 @@ class PlanFile : public ::testing::Test {
                                 ("ckptverify-plan-" + std::to_string(::getpid()) + ".toml");
 };
 
+TEST_F(PlanFile, ReadsWhatEntriesAreFor) {
+  const std::string path = "path = \"{run_dir}/step-{step}\"";
+  const auto plan =
+      load(with(kMinimal, path, path + "\ncomponents = ['^step$=step', '^v=.*=optimizer']"));
+  ASSERT_TRUE(plan) << plan.error().text();
+  ASSERT_EQ(plan->component_rules.size(), 2U);
+  EXPECT_EQ(plan->component_rules[0].pattern, "^step$");
+  EXPECT_EQ(plan->component_rules[0].component, Component::kStep);
+  EXPECT_EQ(plan->component_rules[1].pattern, "^v=.*");
+  EXPECT_EQ(plan->component_rules[1].component, Component::kOptimizer);
+  const auto said = [&](const std::string& rule) {
+    return mistake(with(kMinimal, path, path + "\ncomponents = ['" + rule + "']"));
+  };
+  EXPECT_THAT(said("step"), HasSubstr("found 'step', expected REGEX=COMPONENT"));
+  EXPECT_THAT(said("step=stop"), HasSubstr("found 'stop', expected one of model"));
+  EXPECT_THAT(said("(=step"), HasSubstr("11:14: 'components': "));
+}
+
 TEST_F(PlanFile, ReadsEveryKey) {
   const auto plan = load(std::string(kMinimal) + R"(
 [environment]

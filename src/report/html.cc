@@ -1,181 +1,225 @@
 #include "src/report/html.h"
 
+#include <algorithm>
+
+#include "ckptverify/count_text.h"
+#include "src/report/composition.h"
+#include "src/report/findings_html.h"
+#include "src/report/markup.h"
+#include "src/report/reason.h"
+#include "src/report/style.h"
 #include "src/report/svg.h"
+#include "src/report/timeline.h"
 #include "src/report/words.h"
 
 namespace ckptverify {
 namespace {
 
-// Colours carry no meaning alone: every status is also written out.
-constexpr std::string_view kStyle = R"css(
-:root{color-scheme:light dark;--back:#fff;--text:#1c1f23;--dim:#667079;--rule:#dde1e5;
---card:#f6f7f9;
---pass:#19723a;--fail:#b3261e;--open:#8a5a00;--first:#2b6cb0;--second:#c2410c}
-@media(prefers-color-scheme:dark){:root{--back:#15181b;--text:#e6e8ea;--dim:#9aa4ad;--rule:#30363c;
---card:#1e2226;--pass:#5fd08a;--fail:#ff8a80;--open:#f0bd5c;--first:#7db8f0;--second:#ff9d66}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .6rem}
-h2{font-size:1.1rem;margin:2.2rem 0 .6rem;padding-top:.8rem;border-top:1px solid var(--rule)}
-h3{font-size:1rem;margin:1rem 0 .2rem}
-code,pre,.mono{font:.875em/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
-pre{background:var(--card);padding:.6rem .8rem;border-radius:6px;white-space:pre-wrap;
-margin:.3rem 0}
-.verdict{border-left:6px solid var(--open);background:var(--card);padding:1rem 1.2rem;
-border-radius:6px}
-.verdict.pass{border-color:var(--pass)}.verdict.fail{border-color:var(--fail)}
-.dim{color:var(--dim)}.status{white-space:nowrap;font-weight:600}
-.status.pass{color:var(--pass)}.status.fail{color:var(--fail)}
-.status.warn,.status.inconclusive,.status.waived{color:var(--open)}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.35rem .8rem .35rem 0;
-border-bottom:1px solid var(--rule)}
-th{font-weight:600;color:var(--dim)}
-details{margin:.2rem 0}summary{cursor:pointer}
-svg{width:100%;height:auto;max-width:44rem;display:block}
-svg text{fill:var(--dim);font:11px system-ui,sans-serif}
-.axis{stroke:var(--rule)}.kill{stroke:var(--fail);stroke-dasharray:4 3}
-polyline{fill:none;stroke-width:2}.reference polyline{stroke:var(--first);stroke-width:4;
-opacity:.55}
-.restored polyline{stroke:var(--second)}.restored circle{fill:var(--second)}
-.phase{fill:var(--first)}.phase.killed{fill:var(--fail)}
-.key::before{content:"";display:inline-block;width:1.2em;height:.3em;margin:0 .4em .2em 1em;
-background:var(--first)}
-.key.second::before{background:var(--second)}
-@media(max-width:40rem){.checks thead{display:none}.checks tr{display:block;
-border-bottom:1px solid var(--rule);
-padding:.4rem 0}.checks td{display:block;border:0;padding:.1rem 0}}
-)css";
-
-std::string element(std::string_view tag, std::string_view text) {
-  return '<' + std::string(tag) + '>' + html_escaped(text) + "</" + std::string(tag) + '>';
+std::string fact(std::string_view name, const std::string& html) {
+  return element("dt", name) + "<dd>" + html + "</dd>";
 }
 
-std::string status_mark(Status status) {
-  const std::string name(status_name(status));
-  return "<span class=\"status " + name + "\">" + name + "</span>";
+std::string anchor_of(const Report& report, const Finding& finding) {
+  const auto index = static_cast<std::size_t>(&finding - report.checks.data());
+  return anchors_of(report.checks)[index];
 }
 
-std::string verdict_part(const Report& report) {
-  const std::string verdict(verdict_name(report.verdict));
-  std::string html = "<section class=\"verdict " + verdict + "\"><span class=\"status " + verdict +
-                     "\">" + verdict + "</span>" + element("h1", verdict_sentence(report));
+/// The id of a check, as a link to where it is shown in full, and what it says.
+std::string seen_at(const Report& report, const Finding& finding) {
+  return "<a class=\"mono\" href=\"#" + anchor_of(report, finding) + "\">" +
+         html_escaped(finding.check) + "</a>: " + html_escaped(finding.message);
+}
+
+std::string causes_facts(const Report& report) {
+  std::string html;
   for (std::size_t i = 0; i < report.causes.size(); ++i) {
     const Cause& cause = report.causes[i].cause;
-    html += "<p>" + std::string(i == 0 ? "Cause: " : "Then: ") + "<strong class=\"mono\">" +
-            html_escaped(cause.id()) + "</strong>. " + html_escaped(cause_meaning(report, cause)) +
-            "</p>";
-    if (i == 0) html += "<p>Remedy: " + html_escaped(cause_remedy(cause)) + "</p>";
+    html += fact(i == 0 ? "Cause" : "Also",
+                 "<strong class=\"mono\">" + html_escaped(cause.id()) +
+                     "</strong>: " + html_escaped(cause_meaning(report, cause)));
   }
-  html += "<p class=\"dim\">" + html_escaped(status_counts(report.checks)) + "<br>" +
-          html_escaped(report.command) + " <code>" + html_escaped(report.subject) + "</code>";
-  if (const std::string killed = kill_sentence(report); !killed.empty()) html += "<br>" + killed;
+  return html;
+}
+
+/// The earliest step at which a curve parts, with its figures, and from where on the others do.
+std::string partings_fact(const Report& report) {
+  const std::vector<Parting> found = partings(report);
+  if (found.empty()) return {};
+  std::string text = parting_text(found.front());
+  for (std::size_t i = 1; i < found.size(); ++i)
+    text += "; " + found[i].metric + " from step " + std::to_string(found[i].step);
+  return fact("First apart", html_escaped(text));
+}
+
+std::string deciding_facts(const Report& report, const Finding& deciding) {
+  if (report.verdict == Verdict::kFail)
+    return fact("First seen", seen_at(report, deciding)) + partings_fact(report);
+  const auto open =
+      std::count_if(report.checks.begin(), report.checks.end(),
+                    [](const Finding& finding) { return finding.status == Status::kInconclusive; });
+  std::string why = seen_at(report, deciding);
+  if (open > 1)
+    why += " <a href=\"#open\">" + count_text(static_cast<std::uint64_t>(open - 1), "more check") +
+           "</a> could not tell.";
+  return fact("Why", why);
+}
+
+/// What a pass rests on, and what it leaves open.
+std::string passed_fact(const Report& report) {
+  std::string html = html_escaped(kill_sentence(report));
+  const auto part = [&](std::string_view anchor, std::size_t count, std::string_view what) {
+    if (count == 0) return;
+    html += std::string(html.empty() ? "" : "; ") + "<a href=\"#" + std::string(anchor) + "\">" +
+            std::to_string(count) + ' ' + std::string(what) + "</a>";
+  };
+  part("proven", report.proven.size(), "proven");
+  part("unproven", report.not_proven.size(), "not observed");
+  return html.empty() ? html : fact("Shown", html);
+}
+
+std::string meta_part(const Report& report) {
+  std::string html = "<p class=\"meta\">" + html_escaped(status_counts(report.checks)) + "<br>" +
+                     html_escaped(report.command) + " <code>" + html_escaped(report.subject) +
+                     "</code>";
+  const std::string killed = kill_sentence(report);
+  if (report.verdict != Verdict::kPass && !killed.empty()) html += ", " + killed;
   if (!report.fingerprint.empty())
     html += "<br>fingerprint <code>" + html_escaped(report.fingerprint) + "</code>";
-  return html + "</p></section>\n";
+  return html + "</p>";
 }
 
-std::string sentences_part(std::string_view title, const std::vector<std::string>& sentences) {
-  if (sentences.empty()) return {};
-  std::string html = element("h2", title) + "<ul>";
-  for (const std::string& sentence : sentences) html += element("li", sentence);
-  return html + "</ul>\n";
+std::string verdict_part(const Report& report, const Finding* deciding) {
+  const std::string verdict(verdict_name(report.verdict));
+  std::string html = "<header class=\"verdict " + verdict + "\">" +
+                     element("span", "status " + verdict, verdict) +
+                     element("h1", verdict_sentence(report)) + "<dl class=\"facts\">";
+  html += causes_facts(report);
+  if (report.verdict == Verdict::kPass) html += passed_fact(report);
+  if (deciding != nullptr) html += deciding_facts(report, *deciding);
+  html += fact(report.causes.empty() ? "Next" : "Remedy", html_escaped(next_step(report)));
+  if (report.verdict != Verdict::kPass && !report.repeat_command.empty())
+    html += fact("Then", command_html("code", report.repeat_command));
+  return html + "</dl>" + meta_part(report) + "</header>\n";
 }
 
-std::string digest_cell(const std::string& digest) {
-  if (digest.empty()) return "<td class=\"dim\">not seen</td>";
-  return "<td><code>" + html_escaped(digest) + "</code></td>";
+std::string digest_cell(std::string_view place, std::string_view digest, std::string_view before) {
+  const std::string opening = "<td data-place=\"" + std::string(place) + '"';
+  if (digest.empty()) return opening + " class=\"dim\">not seen</td>";
+  std::string_view style;
+  if (!before.empty()) style = digest == before ? " class=\"equals\"" : " class=\"parts\"";
+  return opening + std::string(style) + "><code title=\"" + html_escaped(digest) + "\">" +
+         html_escaped(digest_text(digest)) + "</code></td>";
 }
 
 std::string identity_part(const std::vector<IdentityRow>& rows) {
   if (rows.empty()) return {};
   std::string html =
-      "<h2>Live = disk = restored</h2><div class=\"scroll\"><table><thead><tr><th>component</th>"
-      "<th>live at the save</th><th>on disk</th><th>live after the restore</th><th>status</th>"
-      "</tr></thead><tbody>";
+      "<h2 id=\"state\">Live = disk = restored<small>digests of the state, the first 12 digits"
+      "</small></h2><table class=\"identity\"><thead><tr><th>component</th><th>live at the "
+      "save</th>"
+      "<th>on disk</th><th>live after the restore</th><th>status</th></tr></thead><tbody>";
   for (const IdentityRow& row : rows)
-    html += "<tr>" + element("td", row.component) + digest_cell(row.live) + digest_cell(row.disk) +
-            digest_cell(row.restored) + "<td>" + status_mark(row.status) + "</td></tr>";
-  return html + "</tbody></table></div>\n";
-}
-
-std::string curves_part(const Report& report) {
-  std::string html;
-  std::vector<std::string> done;
-  for (const Curve& curve : report.curves) {
-    bool drawn = false;
-    for (const std::string& metric : done) drawn = drawn || metric == curve.metric;
-    if (drawn) continue;
-    done.push_back(curve.metric);
-    html += element("h3", curve.metric) + curves_svg(report.curves, curve.metric, report.save_step);
-  }
-  if (html.empty()) return {};
-  return "<h2>Curves <span class=\"dim key\">reference</span><span class=\"dim key "
-         "second\">restored"
-         "</span></h2>" +
-         html + '\n';
-}
-
-std::string checks_part(const std::vector<Finding>& checks) {
-  if (checks.empty()) return {};
-  std::string html =
-      "<h2>Checks</h2><table class=\"checks\"><thead><tr><th>status</th><th>check</th><th>what was "
-      "found</th></tr></thead><tbody>";
-  for (const Finding& finding : checks) {
-    html += "<tr><td>" + status_mark(finding.status) + "</td><td class=\"mono\">" +
-            html_escaped(finding.check);
-    if (finding.cause) html += "<br><strong>" + html_escaped(finding.cause->id()) + "</strong>";
-    html += "</td><td>" + html_escaped(finding.message);
-    if (!finding.evidence.empty()) {
-      html += finding.status == Status::kFail ? "<details open>" : "<details>";
-      html += "<summary class=\"dim\">evidence</summary>";
-      for (const Evidence& row : finding.evidence)
-        html +=
-            "<div class=\"dim\">" + html_escaped(row.name) + "</div>" + element("pre", row.value);
-      html += "</details>";
-    }
-    html += "</td></tr>";
-  }
+    html += "<tr>" + element("td", row.component) + digest_cell("live", row.live, {}) +
+            digest_cell("disk", row.disk, row.live) +
+            digest_cell("restored", row.restored, row.disk.empty() ? row.live : row.disk) + "<td>" +
+            status_mark(row.status) + "</td></tr>\n";
   return html + "</tbody></table>\n";
 }
 
-std::string phases_part(const Report& report) {
-  if (report.phases.empty()) return {};
-  std::string html = "<h2>Phases</h2>" + timeline_svg(report.phases);
-  for (const PhaseRecord& phase : report.phases) {
-    std::string command;
-    for (const std::string& argument : phase.command)
-      command += (command.empty() ? "" : " ") + argument;
-    std::string facts = duration_text(phase.wall_s) + ", " + phase.exit;
-    if (!phase.kill.empty()) facts += ", " + phase.kill;
-    if (phase.first_step > 0)
-      facts +=
-          ", steps " + std::to_string(phase.first_step) + " to " + std::to_string(phase.last_step);
-    html += "<details><summary>" + html_escaped(phase.name) + " <span class=\"dim\">" +
-            html_escaped(facts) + "</span></summary>" + element("pre", command) +
-            "<p class=\"dim\">log <code>" + html_escaped(phase.log) + "</code>, events <code>" +
-            html_escaped(phase.events) + "</code></p></details>";
+/// What the check of the curve's metric says of it: where it parts, or the check's sentence.
+std::string curve_caption(const Report& report, const std::string& metric, const Parting* parting) {
+  std::string html = "<figcaption>" + element("b", metric_title(metric));
+  if (parting != nullptr)
+    return html + element("span", "status fail", "parts at step " + std::to_string(parting->step)) +
+           "</figcaption>";
+  const auto check =
+      std::find_if(report.checks.begin(), report.checks.end(),
+                   [&](const Finding& finding) { return finding.check == "trajectory." + metric; });
+  if (check != report.checks.end()) html += element("span", "dim", check->message);
+  return html + "</figcaption>";
+}
+
+std::string curve_key(std::string_view run, std::string_view words) {
+  return "<span class=\"key\"><svg viewBox=\"0 0 22 9\" aria-hidden=\"true\"><g class=\"" +
+         std::string(run) + "\"><polyline points=\"3,4.5 19,4.5\"/></g></svg>" +
+         std::string(words) + "</span>";
+}
+
+std::string curves_part(const Report& report) {
+  const std::vector<Parting> parted = partings(report);
+  std::string html;
+  std::vector<std::string> done;
+  for (const Curve& curve : report.curves) {
+    if (std::find(done.begin(), done.end(), curve.metric) != done.end()) continue;
+    done.push_back(curve.metric);
+    const auto parting = std::find_if(parted.begin(), parted.end(), [&](const Parting& one) {
+      return one.metric == curve.metric;
+    });
+    const Parting* found = parting == parted.end() ? nullptr : &*parting;
+    const std::string drawing = curves_svg(
+        report.curves, curve.metric,
+        {.kill_step = report.save_step, .parted_step = found == nullptr ? 0 : found->step});
+    if (drawing.empty()) continue;
+    html += "<figure>" + curve_caption(report, curve.metric, found) + drawing + "</figure>\n";
   }
-  const Timings& timings = report.timings;
-  return html + "<p class=\"dim\">In all " + duration_text(timings.wall_s) + ": " +
-         duration_text(timings.trainer_s) + " in trainers, " + duration_text(timings.copy_s) +
-         " copying (" + html_escaped(timings.copy_method) + "), " + duration_text(timings.own_s) +
-         " reading, hashing and judging.</p>\n";
+  if (html.empty()) return {};
+  return "<h2 id=\"curves\">Curves</h2><p class=\"legend\">" +
+         curve_key("reference", "reference, never killed") +
+         curve_key("restored", "resumed after the kill") + "</p><div class=\"curves\">" + html +
+         "</div>\n";
 }
 
 std::string environment_part(const Report& report) {
-  std::string html = "<h2>How to repeat it</h2>";
-  if (!report.repeat_command.empty()) html += element("pre", report.repeat_command);
-  html += "<table><tbody>";
+  std::string html = "<h2 id=\"repeat\">How to repeat it</h2>";
+  if (!report.repeat_command.empty()) html += command_html("pre", report.repeat_command);
+  html += "<dl class=\"values\">";
   const auto row = [&](std::string_view name, std::string_view value) {
-    html += "<tr>" + element("th", name) + "<td><code>" + html_escaped(value) + "</code></td></tr>";
+    html += element("dt", name) + element("dd", value);
   };
   if (!report.output_directory.empty()) row("files", report.output_directory);
   if (report.command == "run") row("seed", std::to_string(report.seed));
   for (const auto& [name, value] : report.environment) row(name, value);
-  return html + "</tbody></table>\n";
+  return html + "</dl>\n";
+}
+
+/// Of a pass what was proven comes first; else what went wrong does.
+std::string body(const Report& report, const Finding* deciding) {
+  const bool passed = report.verdict == Verdict::kPass;
+  const Folded folded = passed ? Folded::kNo : Folded::kYes;
+  const std::string sentences =
+      sentences_html("proven", "What was proven", report.proven, folded) +
+      sentences_html("unproven", "What was not observed", report.not_proven, folded);
+  std::string html;
+  if (passed) html += sentences;
+  html += open_findings_html(report, deciding);
+  html += timeline_html(report);
+  html += identity_part(report.identity);
+  html += curves_part(report);
+  html += composition_html(report);
+  html += all_checks_html(report);
+  if (!passed) html += sentences;
+  return html + environment_part(report);
+}
+
+/// Links to the parts that the page has.
+std::string contents(const std::string& page) {
+  struct Part {
+    std::string_view anchor;
+    std::string_view title;
+  };
+  constexpr Part kParts[] = {{"failed", "What failed"},    {"open", "Could not be told"},
+                             {"warnings", "Warnings"},     {"timeline", "Timeline"},
+                             {"state", "State"},           {"curves", "Curves"},
+                             {"checkpoint", "Checkpoint"}, {"checks", "All checks"},
+                             {"proven", "Proven"},         {"unproven", "Not observed"},
+                             {"repeat", "Repeat it"}};
+  std::string html = "<nav>";
+  for (const Part& part : kParts) {
+    const std::string anchor(part.anchor);
+    if (page.find("<h2 id=\"" + anchor + '"') == std::string::npos) continue;
+    html += "<a href=\"#" + anchor + "\">" + std::string(part.title) + "</a> ";
+  }
+  return html + "</nav>\n";
 }
 
 }  // namespace
@@ -184,20 +228,16 @@ std::string report_html(const Report& report) {
   std::string title =
       "ckptverify " + report.command + ": " + std::string(verdict_name(report.verdict));
   if (!report.causes.empty()) title += ", " + report.causes.front().cause.id();
+  const Finding* deciding = deciding_check(report);
   std::string html =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'\">" +
-      element("title", title) + "<style>" + std::string(kStyle) + "</style></head><body><main>\n";
-  html += verdict_part(report);
-  html += sentences_part("What was proven", report.proven);
-  html += sentences_part("What was not", report.not_proven);
-  html += identity_part(report.identity);
-  html += curves_part(report);
-  html += checks_part(report.checks);
-  html += phases_part(report);
-  html += environment_part(report);
+      element("title", title) + "<style>" + std::string(page_style()) +
+      "</style></head><body><main>\n";
+  const std::string parts = body(report, deciding);
+  html += verdict_part(report, deciding) + contents(parts) + parts;
   return html + "</main></body></html>\n";
 }
 

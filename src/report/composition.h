@@ -1,0 +1,17 @@
+// What the checkpoint at N is made of, from the evidence of the static checks: format, files, whose
+// its bytes are, and the entries of each component.
+#pragma once
+
+#include <string>
+
+#include "ckptverify/report.h"
+
+namespace ckptverify {
+
+/// Empty where no checkpoint was read.
+std::string composition_html(const Report& report);
+
+/// "1.6 MB", in powers of 1000.
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace ckptverify

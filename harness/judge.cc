@@ -121,14 +121,28 @@ bool steps_hold(const std::vector<Finding>& findings) {
          });
 }
 
+/// The weights themselves, and their optimizer where there is one: a waiver of these, or a
+/// checkpoint that holds neither, proves nothing.
+bool core_holds(const std::vector<Finding>& findings, std::string_view group) {
+  const std::string prefix = std::string(group) + ".";
+  return check_passed(findings, prefix + "model") &&
+         std::none_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+           return finding.check == prefix + "optimizer" && finding.status == Status::kWaived;
+         });
+}
+
+bool all_proven(const std::vector<Finding>& findings, std::string_view group) {
+  return group_holds(findings, group) && core_holds(findings, group);
+}
+
 /// What a pass needs and is missing; empty when it may pass.
 std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) {
   std::vector<std::string> missing;
   if (!check_passed(findings, "process.kill")) missing.push_back("a confirmed kill");
   if (!static_holds(findings)) missing.push_back("static checks of the checkpoint that passed");
   if (!check_passed(findings, "restore.step")) missing.push_back("a restore at the saved step");
-  const bool same_state = group_holds(findings, "identity") && steps_hold(findings);
-  if (!same_state && !group_holds(findings, "final"))
+  const bool same_state = all_proven(findings, "identity") && steps_hold(findings);
+  if (!same_state && !all_proven(findings, "final"))
     missing.push_back(
         "either live = disk = restored for every component and all steps equal, or equal final "
         "checkpoints");
@@ -187,6 +201,23 @@ void list_idle_waivers(const Plan& plan, std::vector<Finding>& findings) {
   }
 }
 
+/// In what the checkpoints at N + M are equal bit for bit, and in what not; empty where in nothing.
+std::string final_sentence(const Case& subject, const std::vector<Finding>& findings) {
+  std::string equal;
+  std::string other;
+  for (const Finding& finding : findings) {
+    if (!is_group(finding, "final") || finding.status == Status::kNotObserved) continue;
+    const bool bit_for_bit = finding.status == Status::kPass && finding.evidence.empty();
+    std::string& list = bit_for_bit ? equal : other;
+    if (!list.empty()) list += ", ";
+    list += finding.subject;
+  }
+  if (equal.empty()) return {};
+  const std::string sentence = "the checkpoints at step " + std::to_string(subject.final_step()) +
+                               " are equal entry by entry";
+  return other.empty() ? sentence : sentence + " in " + equal + "; not in " + other;
+}
+
 void summarise(const Case& subject, Judgement& judgement) {
   std::vector<std::string> proven;
   const std::vector<Finding>& findings = judgement.findings;
@@ -206,9 +237,8 @@ void summarise(const Case& subject, Judgement& judgement) {
     proven.push_back("the resumed run takes the reference's steps " +
                      std::to_string(subject.save_step() + 1) + " to " +
                      std::to_string(subject.final_step()));
-  if (group_holds(findings, "final"))
-    proven.push_back("the checkpoints at step " + std::to_string(subject.final_step()) +
-                     " are equal entry by entry");
+  std::string at_end = final_sentence(subject, findings);
+  if (!at_end.empty()) proven.push_back(std::move(at_end));
   judgement.proven = std::move(proven);
   for (const Finding& finding : findings)
     if (finding.status == Status::kNotObserved || finding.status == Status::kInconclusive)
@@ -224,6 +254,7 @@ Judgement judge(const Plan& plan, const Observations& observations) {
   judging::judge_process(subject, judgement);
   judgement.findings.insert(judgement.findings.end(), observations.static_findings.begin(),
                             observations.static_findings.end());
+  judging::excuse_misplaced(subject, judgement.findings);
   judging::judge_identity(subject, judgement);
   judging::judge_start(subject, judgement);
   judging::judge_first_step(subject, judgement);
@@ -242,4 +273,3 @@ Judgement judge(const Plan& plan, const Observations& observations) {
 }
 
 }  // namespace ckptverify
-  judging::excuse_misplaced(subject, judgement.findings);

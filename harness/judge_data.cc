@@ -2,6 +2,7 @@
 // against the reference's step N + 1; and what a wrong cursor or generator proves.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "harness/judge_parts.h"
 
@@ -21,7 +22,6 @@ const StepEvent* expected_first(const Case& subject) {
   return subject.reference.step(subject.save_step() + 1);
 }
 
-Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
 /// A source of random numbers that is where the reference's was after the step whose batch was
 /// drawn: then the batches are drawn from it, and the wrong one follows from the wrong source.
 std::string drawn_from(const StepEvent& found, const StepEvent& expected, const StepEvent& origin) {
@@ -57,6 +57,7 @@ bool cursor_is_wrong(const Judgement& judgement) {
                      });
 }
 
+Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
   Finding finding{.check = "data.next_batch",
                   .status = Status::kNotObserved,
                   .subject = "data_cursor",
@@ -168,14 +169,25 @@ std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& bat
   return std::nullopt;
 }
 
-bool rng_unused(const Case& subject) {
-  const StepEvent* first = subject.reference.step(subject.save_step());
-  if (first == nullptr || first->rng.empty()) return false;
-  for (std::uint64_t step = subject.save_step(); step <= subject.final_step(); ++step) {
-    const StepEvent* event = subject.reference.step(step);
-    if (event == nullptr || event->rng != first->rng) return false;
-  }
-  return true;
+bool rng_unused(const Case& subject, const std::set<std::string>& paths) {
+  if (subject.reference.steps.empty() || paths.empty()) return false;
+  const auto& sources = subject.reference.steps.begin()->second->rng;
+  std::set<std::string, std::less<>> still;
+  for (const auto& [source, digest] : sources)
+    if (std::all_of(subject.reference.steps.begin(), subject.reference.steps.end(),
+                    [&](const auto& step) {
+                      const auto now = step.second->rng.find(source);
+                      return now != step.second->rng.end() && now->second == digest;
+                    }))
+      still.insert(source);
+  return std::all_of(paths.begin(), paths.end(), [&](std::string_view path) {
+    for (std::size_t begin = 0; begin <= path.size();) {
+      const std::size_t end = std::min(path.find('.', begin), path.size());
+      if (still.contains(path.substr(begin, end - begin))) return true;
+      begin = end + 1;
+    }
+    return false;
+  });
 }
 
 Diagnosis rng_cause(const Case& subject, const std::string& label, const Match& matched) {

@@ -10,10 +10,12 @@ namespace {
 /// What differs in one component, from either source of evidence.
 struct FinalDifference {
   std::size_t count = 0;
-  std::string path;
+  std::string path;  // of one that is more than numbers apart, where there is such; else the first
   std::string expected;
   std::string found;
+  bool structural = false;  // an entry missing, or of another dtype or shape: no noise does that
   double max_absolute = 0;
+  std::set<std::string> paths = {};
 };
 
 using FinalDifferences = std::map<Component, FinalDifference>;
@@ -22,9 +24,17 @@ void note(FinalDifferences& all, Component component, FinalDifference one) {
   FinalDifference& difference = all[component];
   const double largest = std::max(difference.max_absolute, one.max_absolute);
   const std::size_t count = difference.count + 1;
-  if (difference.count == 0) difference = std::move(one);
+  std::set<std::string> paths = std::move(difference.paths);
+  paths.insert(one.path);
+  if (difference.count == 0 || (one.structural && !difference.structural))
+    difference = std::move(one);
   difference.count = count;
   difference.max_absolute = largest;
+  difference.paths = std::move(paths);
+}
+
+bool is_structural(DifferenceKind kind) {
+  return kind != DifferenceKind::kValue && kind != DifferenceKind::kBytes;
 }
 
 FinalDifferences from_comparison(const Comparison& comparison) {
@@ -34,6 +44,7 @@ FinalDifferences from_comparison(const Comparison& comparison) {
          {.path = difference.path,
           .expected = difference.first,
           .found = difference.second,
+          .structural = is_structural(difference.kind),
           .max_absolute = difference.max_absolute.value_or(0)});
   return all;
 }
@@ -52,13 +63,16 @@ FinalDifferences from_digests(const StateDigests& reference, const StateDigests&
       const StateItem* found = other == others.end() ? nullptr : &other->second;
       if (found == nullptr || found->digest != item.digest)
         note(all, component_of_label(label),
-             {.path = path, .expected = item_text(&item), .found = item_text(found)});
+             {.path = path,
+              .expected = item_text(&item),
+              .found = item_text(found),
+              .structural = found == nullptr});
     }
   for (const auto& [label, items] : resumed)
     for (const auto& [path, item] : items)
       if (!side(reference, label).contains(path))
         note(all, component_of_label(label),
-             {.path = path, .expected = "nothing", .found = item_text(&item)});
+             {.path = path, .expected = "nothing", .found = item_text(&item), .structural = true});
   return all;
 }
 
@@ -89,10 +103,46 @@ bool within_noise(const Case& subject, Component component, double difference) {
          difference <= kNoiseFactor * noise->second;
 }
 
-bool is_incidental(const Case& subject, Component component) {
+/// Whether any tensor outside of the known components differs, or is on one side alone.
+bool other_tensors_differ(const Case& subject) {
+  const auto holds_all = [](const StateDigests& these, const StateDigests& those) {
+    for (const auto& [label, items] : these) {
+      if (component_of_label(label) != Component::kOther) continue;
+      const Items* others = find_component(those, label);
+      for (const auto& [path, item] : items) {
+        if (!item.is_tensor) continue;
+        const auto other = others == nullptr ? Items::const_iterator() : others->find(path);
+        if (others == nullptr || other == others->end() || other->second.digest != item.digest)
+          return false;
+      }
+    }
+    return true;
+  };
+  const StateDigests& reference = subject.seen.reference_final->digests;
+  const StateDigests& resumed = subject.seen.resumed_final->digests;
+  return !holds_all(reference, resumed) || !holds_all(resumed, reference);
+}
+
+/// Whether the trainer counts one of those entries, which no known component holds, to its state.
+bool tells_any(const Case& subject, const std::set<std::string>& paths) {
+  const auto saved = subject.interrupted.saves.find(subject.save_step());
+  if (saved == subject.interrupted.saves.end()) return false;
+  for (const auto& [label, items] : saved->second) {
+    if (component_of_label(label) != Component::kOther) continue;
+    for (const auto& [path, item] : items)
+      if (paths.contains(path) || paths.contains(label + "." + path)) return true;
+  }
+  return false;
+}
+
+/// By design or by policy: what the run does not compute with. A tensor that no name explains may
+/// be a second network or its optimizer.
+bool is_incidental(const Case& subject, Component component, const FinalDifference& difference) {
   const auto& required = subject.plan.required;
-  return (component == Component::kConfig || component == Component::kOther) &&
-         std::find(required.begin(), required.end(), component) == required.end();
+  if (std::find(required.begin(), required.end(), component) != required.end()) return false;
+  if (component == Component::kConfig) return true;
+  return component == Component::kOther && !tells_any(subject, difference.paths) &&
+         !other_tensors_differ(subject);
 }
 
 Finding difference_finding(const Case& subject, Component component,
@@ -108,19 +158,29 @@ Finding difference_finding(const Case& subject, Component component,
   finding.evidence.push_back({"entries that differ", std::to_string(difference.count)});
   if (difference.max_absolute > 0)
     finding.evidence.push_back({"largest difference", number_text(difference.max_absolute)});
-  if (is_incidental(subject, component)) {
+  if (is_incidental(subject, component, difference)) {
     finding.status = Status::kWarn;
+  } else if (difference.structural) {
+    finding.evidence.push_back({"not noise", "an entry is missing, or of another dtype or shape"});
   } else if (within_noise(subject, component, difference.max_absolute)) {
     finding.status = Status::kPass;
     finding.message += ": within the noise of two uninterrupted runs";
+    finding.evidence.push_back({"equal", "within the noise"});
   } else if (noisy(subject, component)) {
     finding.status = Status::kInconclusive;
     finding.evidence.push_back(
         {"undecided", "two uninterrupted runs differ as well, or were not compared"});
-  } else if (component == Component::kRng && rng_unused(subject)) {
+  } else if (component == Component::kRng && rng_unused(subject, difference.paths)) {
     finding.status = Status::kNotApplicable;
   }
   return finding;
+}
+
+/// What the comparison let pass is equal as far as the plan's tolerance goes, or by other names.
+void allow_by_tolerance(Finding& finding, const FinalDifference& bytes) {
+  finding.message += ", within the plan's tolerance or under other names";
+  finding.evidence.push_back({"equal", "not bit for bit"});
+  finding.evidence.push_back({"first that is not", bytes.path});
 }
 
 void explain_untied(const Case& subject, Finding& finding) {
@@ -161,9 +221,9 @@ void judge_final(const Case& subject, Judgement& judgement) {
   }
   const StateDigests& reference = seen.reference_final->digests;
   const StateDigests& resumed = seen.resumed_final->digests;
-  const FinalDifferences differences = seen.final_difference
-                                           ? from_comparison(*seen.final_difference)
-                                           : from_digests(reference, resumed);
+  const FinalDifferences by_digest = from_digests(reference, resumed);
+  const FinalDifferences differences =
+      seen.final_difference ? from_comparison(*seen.final_difference) : by_digest;
   std::map<Component, std::size_t> present;
   for (const auto& [label, items] : reference) present[component_of_label(label)] += items.size();
   for (const auto& [component, difference] : differences) present.try_emplace(component, 0);
@@ -177,6 +237,8 @@ void judge_final(const Case& subject, Judgement& judgement) {
                                " is the reference's: " + count_text(count, "entry")};
     if (difference != differences.end())
       finding = difference_finding(subject, component, difference->second);
+    else if (const auto bytes = by_digest.find(component); bytes != by_digest.end())
+      allow_by_tolerance(finding, bytes->second);
     if (finding.status == Status::kFail && component == Component::kModel)
       explain_untied(subject, finding);
     if (finding.status == Status::kFail && !finding.cause && !explained && differences.size() == 1)

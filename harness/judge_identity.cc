@@ -86,12 +86,27 @@ bool restored_empty(const Case& subject, const Places& places) {
          restored->second.empty();
 }
 
+/// What is not the same in all places where the component was seen.
+std::set<std::string> parted_paths(const Places& places) {
+  std::set<std::string> paths;
+  const auto hold = [&paths](const Items* expected, const Items* found) {
+    if (expected == nullptr) return;
+    for (const auto& [path, item] : *expected) {
+      const auto twin = found == nullptr ? Items::const_iterator() : found->find(path);
+      if (found == nullptr || twin == found->end() || twin->second.digest != item.digest)
+        paths.insert(path);
+    }
+  };
+  hold(places.live, places.disk);
+  hold(places.disk, places.restored);
+  return paths;
+}
+
 /// Why a wrong or absent component does not matter; empty if it does.
 std::string unused(const Case& subject, const Places& places) {
   if (is_required(subject, places.component)) return {};
-  if (places.component == Component::kRng && rng_unused(subject))
-    return "nothing draws random numbers from " + step_text(subject.save_step()) + " to " +
-           step_text(subject.final_step());
+  if (places.component == Component::kRng && rng_unused(subject, parted_paths(places)))
+    return "nothing draws from it up to " + step_text(subject.final_step());
   if (places.component == Component::kScaler && scaler_off(subject))
     return "the loss scale is 1 throughout: the scaler is off";
   return {};
@@ -192,21 +207,6 @@ Finding whole_finding(const Places& places, std::size_t entries) {
   return finding;
 }
 
-Finding component_finding(const Case& subject, const Places& places) {
-  if (places.live != nullptr && places.disk == nullptr && subject.disk != nullptr)
-    return absent_finding(places);
-  std::size_t entries = 0;
-  bool unmatched = false;
-  if (places.live != nullptr && places.disk != nullptr) {
-    const Match saved = match(*places.live, *places.disk);
-    if (!saved.differences.empty()) return difference_finding(subject, places, saved, true);
-    unmatched = saved.unmatched_count > 0;
-  }
-  if (places.disk != nullptr && restored_empty(subject, places)) return absent_finding(places);
-  if (places.disk != nullptr && places.restored != nullptr) {
-    const Match restored = match(told, *places.restored);
-    if (!restored.differences.empty()) return difference_finding(subject, places, restored, false);
-    entries = restored.equal_count;
 /// Told as a value and saved as a tensor, or the other way round: the instrument's mistake, or a
 /// conversion that the trainer makes; no fault of the state.
 Finding kind_finding(const Places& places, const Match& matched, bool at_save) {
@@ -228,29 +228,44 @@ Finding kind_finding(const Places& places, const Match& matched, bool at_save) {
   return finding;
 }
 
-    unmatched = unmatched || restored.unmatched_count > 0;
+Finding component_finding(const Case& subject, const Places& places) {
+  if (places.live != nullptr && places.disk == nullptr && subject.disk != nullptr)
+    return absent_finding(places);
+  std::size_t entries = 0;
+  bool unmatched = false;
+  std::optional<Finding> other_kind;
+  if (places.live != nullptr && places.disk != nullptr) {
+    const Match saved = match(*places.live, *places.disk);
+    if (!saved.differences.empty()) return difference_finding(subject, places, saved, true);
+    unmatched = saved.unmatched_count > 0;
+    if (!saved.other_kinds.empty()) other_kind = kind_finding(places, saved, true);
   }
+  if (places.disk != nullptr && restored_empty(subject, places)) return absent_finding(places);
+  const Items told = places.disk == nullptr ? Items() : told_part(*places.disk, places.live);
+  if (places.disk != nullptr && places.restored != nullptr) {
+    const Match restored = match(told, *places.restored);
+    if (!restored.differences.empty()) return difference_finding(subject, places, restored, false);
+    entries = restored.equal_count;
+    unmatched = unmatched || restored.unmatched_count > 0;
+    if (!other_kind && !restored.other_kinds.empty())
+      other_kind = kind_finding(places, restored, false);
+  }
+  if (other_kind) return *std::move(other_kind);
   Finding finding = whole_finding(places, entries);
   if (unmatched && finding.status == Status::kPass) {
     finding.status = Status::kNotObserved;
-  std::optional<Finding> other_kind;
     finding.message = "entries of the " + places.label +
                       " state have other names live and on disk, and not all could be matched";
   }
   return finding;
-    if (!saved.other_kinds.empty()) other_kind = kind_finding(places, saved, true);
 }
 
-  const Items told = places.disk == nullptr ? Items() : told_part(*places.disk, places.live);
 /// What we could not read of a checkpoint may hold what seems to be missing.
 bool read_whole(const Case& subject) {
   const auto& findings = subject.seen.static_findings;
   return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.status == Status::kInconclusive;
-    if (!other_kind && !restored.other_kinds.empty())
-      other_kind = kind_finding(places, restored, false);
   });
-  if (other_kind) return *std::move(other_kind);
 }
 
 bool lacks_entries(const Places& places) {
@@ -314,23 +329,6 @@ void judge_interrupted(const Case& subject, Judgement& judgement) {
   judgement.findings.push_back(std::move(whole));
 }
 
-}  // namespace
-
-void judge_identity(const Case& subject, Judgement& judgement) {
-  for (const std::string& label : labels_of(subject)) {
-    const Places places = places_of(subject, label);
-    Finding finding = soften(subject, places, component_finding(subject, places));
-    judgement.identity.push_back({label, place_digest(places.live), place_digest(places.disk),
-                                  place_digest(places.restored), finding.status});
-    const auto misplaced = misplaced_labels(subject.misplaced);
-    if (finding.status == Status::kPass &&
-        std::find(misplaced.begin(), misplaced.end(), label) == misplaced.end())
-      judgement.proven.push_back("the " + label + " state on disk is the one that trained: " +
-                                 count_text(places.disk->size(), "entry") +
-                                 ", live = disk = restored");
-    judgement.findings.push_back(std::move(finding));
-  }
-  judge_interrupted(subject, judgement);
 void judge_misplaced(const Case& subject, Judgement& judgement) {
   for (const std::string& label : misplaced_labels(subject.misplaced)) {
     const std::string check = "identity." + label;
@@ -351,7 +349,24 @@ void judge_misplaced(const Case& subject, Judgement& judgement) {
   }
 }
 
+}  // namespace
+
+void judge_identity(const Case& subject, Judgement& judgement) {
+  for (const std::string& label : labels_of(subject)) {
+    const Places places = places_of(subject, label);
+    Finding finding = soften(subject, places, component_finding(subject, places));
+    judgement.identity.push_back({label, place_digest(places.live), place_digest(places.disk),
+                                  place_digest(places.restored), finding.status});
+    const auto misplaced = misplaced_labels(subject.misplaced);
+    if (finding.status == Status::kPass &&
+        std::find(misplaced.begin(), misplaced.end(), label) == misplaced.end())
+      judgement.proven.push_back("the " + label + " state on disk is the one that trained: " +
+                                 count_text(places.disk->size(), "entry") +
+                                 ", live = disk = restored");
+    judgement.findings.push_back(std::move(finding));
+  }
+  judge_misplaced(subject, judgement);
+  judge_interrupted(subject, judgement);
 }
 
 }  // namespace ckptverify::judging
-  judge_misplaced(subject, judgement);

@@ -8,6 +8,9 @@
 namespace ckptverify::judging {
 namespace {
 
+// What two runs differ by after one step shows in the loss of the next.
+constexpr std::size_t kStepsThatShowNoise = 2;
+
 bool is_trained(Component component) {
   return component != Component::kConfig && component != Component::kOther;
 }
@@ -97,13 +100,19 @@ Noise measure_noise(const Case& subject) {
   Noise noise;
   bool compared = measure_checkpoints(noise, subject.seen);
   measure_evaluations(noise, subject.seen);
+  std::size_t steps_compared = 0;
   for (const auto& [step, event] : subject.reference.steps) {
     const StepEvent* other = subject.interrupted.step(step);
-    if (step <= subject.save_step() && other != nullptr)
-      compared = measure_step(noise, *event, *other) || compared;
+    if (step <= subject.save_step() && other != nullptr && measure_step(noise, *event, *other))
+      ++steps_compared;
   }
-  if (!noise.metrics.empty() || !noise.entries.empty() || !noise.batches_repeat ||
-      !noise.rng_repeats)
+  compared = compared || steps_compared > 0;
+  const bool trained_alike = noise.metrics.empty() && noise.batches_repeat && noise.rng_repeats;
+  if (!noise.entries.empty() && trained_alike && steps_compared >= kStepsThatShowNoise &&
+      steps_compared >= subject.save_step()) {
+    noise.level = NoiseLevel::kOnlyInCheckpoints;
+    noise.entries.clear();
+  } else if (!noise.entries.empty() || !trained_alike)
     noise.level = NoiseLevel::kSome;
   else if (compared)
     noise.level = NoiseLevel::kNone;
@@ -116,7 +125,15 @@ void judge_noise(const Case& subject, Judgement& judgement) {
   switch (subject.noise.level) {
     case NoiseLevel::kNone:
       finding.message = "two runs of the same command are equal " + span;
-      judgement.proven.push_back(finding.message + ": what differs later is the restore's doing");
+      judgement.proven.push_back(finding.message);
+      break;
+    case NoiseLevel::kOnlyInCheckpoints:
+      finding.status = Status::kInconclusive;
+      finding.message = "two runs of the same command trained alike " + span +
+                        ", bit for bit by all that they tell, and what they saved differs, first "
+                        "in " +
+                        subject.noise.first +
+                        ": one of the two saves is wrong, or the losses are told rounded";
       break;
     case NoiseLevel::kUnmeasured:
       finding.status = Status::kNotObserved;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,12 @@ struct RunView {
   const StepEvent* first() const;
 };
 
-enum class NoiseLevel { kUnmeasured, kNone, kSome };
+enum class NoiseLevel {
+  kUnmeasured,
+  kNone,
+  kSome,
+  kOnlyInCheckpoints,  // training is equal by all that was told, what was saved is not: no noise
+};
 
 /// How far two uninterrupted runs of one command part before the save at N.
 struct Noise {
@@ -51,12 +57,6 @@ struct Noise {
 /// Where the resumed run began, against where it should have.
 enum class Start { kUnknown, kRight, kFromScratch, kOtherCheckpoint, kWrongCount, kUnclear };
 
-struct Case {
-  const Plan& plan;
-  const Observations& seen;
-  RunView reference = {};
-  RunView interrupted = {};
-  RunView resumed = {};
 /// An entry that the trainer tells in one component and that lies on disk in another.
 struct Misplaced {
   std::string told_label;
@@ -66,6 +66,12 @@ struct Misplaced {
   std::string root;  // what stands before it on disk
 };
 
+struct Case {
+  const Plan& plan;
+  const Observations& seen;
+  RunView reference = {};
+  RunView interrupted = {};
+  RunView resumed = {};
   StateDigests live = {};                 // of the interrupted run, as it saved at N
   const StateDigests* disk = nullptr;     // none: the checkpoint could not be read
   std::vector<Misplaced> misplaced = {};  // taken out of all that follows and precedes
@@ -98,25 +104,19 @@ struct Match {
   std::size_t equal_count = 0;
   std::size_t unmatched_count = 0;
   std::vector<EntryDifference> differences;
+  std::vector<EntryDifference> other_kinds;  // a value here, a tensor there: not comparable
   bool compared() const { return equal_count + differences.size() > 0; }
 };
 
 Match match(const Items& expected, const Items& found);
-const Items* find_component(const StateDigests& state, std::string_view label);
-/// "rng" of "rng.1"; kOther where the label is no component's name.
-  std::vector<EntryDifference> other_kinds;  // a value here, a tensor there: not comparable
-Component component_of_label(std::string_view label);
-bool has_tensors(const Items& items);
-std::string_view last_key(std::string_view path);
-/// What the found entry equals instead of what was expected; empty if nothing that was seen.
 /// What of a component on disk the trainer counts to its state, by path or digest; all of it where
 /// it tells nothing. What it never told need not come back.
 Items told_part(const Items& disk, const Items* told);
-std::string equals_instead(const Case& subject, const std::string& label,
-                           const EntryDifference& difference);
-/// Whether every difference is an entry as it was built, and at least one is known to be.
-bool equals_initial(const Case& subject, const std::string& label,
-                    const std::vector<EntryDifference>& differences);
+const Items* find_component(const StateDigests& state, std::string_view label);
+/// "rng" of "rng.1"; kOther where the label is no component's name.
+Component component_of_label(std::string_view label);
+bool has_tensors(const Items& items);
+std::string_view last_key(std::string_view path);
 /// What the trainer tells against what lies on disk, where neither has the entry at its own place.
 std::vector<Misplaced> find_misplaced(const StateDigests& told, const StateDigests& disk);
 void take_out_told(StateDigests& told, const std::vector<Misplaced>& misplaced);
@@ -125,6 +125,12 @@ std::vector<std::string> misplaced_labels(const std::vector<Misplaced>& misplace
 /// A sentence on those of one label, with the plan's key that settles it.
 std::string misplaced_text(const std::vector<Misplaced>& misplaced, const std::string& label);
 
+/// What the found entry equals instead of what was expected; empty if nothing that was seen.
+std::string equals_instead(const Case& subject, const std::string& label,
+                           const EntryDifference& difference);
+/// Whether every difference is an entry as it was built, and at least one is known to be.
+bool equals_initial(const Case& subject, const std::string& label,
+                    const std::vector<EntryDifference>& differences);
 
 // Causes by effect. None: the minimum evidence is missing.
 
@@ -161,8 +167,9 @@ ScheduleDiagnosis diagnose_schedule(const Case& subject);
 std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch);
 /// The evaluation at that step; a process that evaluates once may not know its step.
 const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step);
-/// Whether nothing draws from any source between N and N + M, as far as the reference shows.
-bool rng_unused(const Case& subject);
+/// Whether nothing ever draws from the sources that those entries belong to, as far as the
+/// reference shows: one that was drawn from before N may be drawn from again after N + M.
+bool rng_unused(const Case& subject, const std::set<std::string>& paths);
 
 // Groups of checks, in the order in which judge() asks them.
 

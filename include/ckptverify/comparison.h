@@ -36,8 +36,8 @@ struct Difference {
   std::string path;
   Component component = Component::kOther;
   DifferenceKind kind = DifferenceKind::kValue;
-  std::string first;  // what the first has, for people
-  std::string second;
+  std::string first = {};  // what the first has, for people
+  std::string second = {};
   std::optional<std::uint64_t> first_index = {};  // flat, row-major element
   std::uint64_t differing_count = 0;              // elements
   std::optional<double> max_absolute = {};

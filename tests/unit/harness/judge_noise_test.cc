@@ -88,6 +88,34 @@ TEST(JudgeNoise, DifferencesAboveItAreInconclusiveAndNeverFail) {
   EXPECT_EQ(finding(judgement, "final.model").status, Status::kInconclusive);
 }
 
+TEST(JudgeNoise, AMissingEntryIsNoneWhateverElseDiffers) {
+  Observations seen = healthy();
+  add_noise(seen, 0.01);
+  seen.noise = Comparison{};
+  seen.noise->differences = {
+      {.path = "model.norm", .component = Component::kModel, .max_absolute = 0.1}};
+  seen.final_difference = Comparison{};
+  seen.final_difference->differences = {
+      {.path = "model.norm", .component = Component::kModel, .max_absolute = 0.05}};
+  EXPECT_THAT(finding(judged(seen), "final.model").message, HasSubstr("within the noise"));
+  seen.final_difference->differences.push_back(
+      {.path = "model.head", .component = Component::kModel, .kind = DifferenceKind::kMissing});
+  EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kFail);
+  EXPECT_THAT(finding(judged(seen), "final.model").message, HasSubstr("entry model.head"));
+  seen.final_difference->differences.back().kind = DifferenceKind::kDtype;
+  EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kFail);
+}
+
+TEST(JudgeNoise, RunsThatTrainAlikeAndSaveDifferentStatesHaveNone) {
+  Observations seen = healthy();
+  seen.reference_saved->digests.at("model").at("norm").digest = mark("torn");
+  seen.restored_reference = true;
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "noise").status, Status::kInconclusive);
+  EXPECT_THAT(finding(judgement, "noise").message, HasSubstr("one of the two saves is wrong"));
+  EXPECT_NE(verdict(judgement), Verdict::kPass);
+}
+
 TEST(JudgeNoise, StateThatWasNotRestoredFailsAllTheSame) {
   Observations seen = healthy();
   add_noise(seen, 0.01);
@@ -160,13 +188,14 @@ TEST(JudgeNoise, FinalEntriesWithinTheDifferenceAtTheSave) {
                                .max_absolute = size}};
     return comparison;
   };
-  seen.noise = differing(0.5);
+  seen.noise = Comparison{};
   seen.final_difference = differing(0.75);
+  EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kFail);
+  add_noise(seen, 0.01);
+  seen.noise = differing(0.5);
   EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kPass);
   seen.final_difference = differing(1.5);
   EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kInconclusive);
-  seen.noise = Comparison{};
-  EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kFail);
 }
 
 TEST(JudgeNoise, UnmeasuredNoiseLeavesDivergenceOpen) {

@@ -202,6 +202,86 @@ TEST(Judge, RandomStateThatNothingDrawsFromIsNotApplicable) {
   EXPECT_EQ(verdict(judgement), Verdict::kPass);
 }
 
+TEST(Judge, RandomStateOfASourceThatNobodyTellsIsNotUnused) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (StepEvent* event : steps(*run)) event->rng = {{"another", mark("still")}};
+  set_entry(restored(seen), "rng", "torch", "other");
+  change_final(seen, "rng", "torch");
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "identity.rng").status, Status::kFail);
+  EXPECT_EQ(finding(judgement, "final.rng").status, Status::kFail);
+}
+
+TEST(Judge, RandomStateThatWasDrawnFromBeforeTheSaveIsNotUnused) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (StepEvent* event : steps(*run))
+      event->rng = {{"torch", mark(event->step < kSaved ? "before" : "still")}};
+  set_entry(restored(seen), "rng", "torch", "other");
+  EXPECT_EQ(finding(judged(seen), "identity.rng").status, Status::kFail);
+}
+
+// What lies outside of the known components.
+
+StateItem& other_at_end(CheckpointRecord& record, const std::string& path) {
+  return record.digests["other"][path];
+}
+
+TEST(Judge, TensorsOutsideOfTheKnownComponentsMayBeASecondNetwork) {
+  Observations seen = healthy();
+  other_at_end(*seen.reference_final, "netD.weight") = {
+      .digest = mark("10"), .text = "", .is_tensor = true};
+  other_at_end(*seen.resumed_final, "netD.weight") = {
+      .digest = mark("5"), .text = "", .is_tensor = true};
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "final.other").status, Status::kFail);
+  EXPECT_EQ(verdict(judgement), Verdict::kFail);
+}
+
+TEST(Judge, ValuesOutsideOfTheKnownComponentsMayDifferAndNobodyCallsThemEqual) {
+  Observations seen = healthy();
+  other_at_end(*seen.reference_final, "saved_at") = {.digest = mark("noon"), .text = ""};
+  other_at_end(*seen.resumed_final, "saved_at") = {.digest = mark("night"), .text = ""};
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "final.other").status, Status::kWarn);
+  EXPECT_EQ(verdict(judgement), Verdict::kPass);
+  EXPECT_EQ(judgement.proven.back(),
+            "the checkpoints at step 10 are equal entry by entry in model, optimizer, scheduler, "
+            "scaler, step, rng, data_cursor, ema; not in other");
+}
+
+TEST(Judge, ValuesThatTheTrainerTellsAsItsStateMayNotDifferWhateverTheyAreCalled) {
+  Observations seen = healthy();
+  live(seen).components["callbacks"].entries = {{.path = "best", .digest = mark("3")}};
+  other_at_end(*seen.reference_final, "callbacks.best") = {.digest = mark("3"), .text = ""};
+  other_at_end(*seen.resumed_final, "callbacks.best") = {.digest = mark("0"), .text = ""};
+  EXPECT_EQ(finding(judged(seen), "final.other").status, Status::kFail);
+}
+
+TEST(Judge, CheckpointsWithoutAModelProveNothing) {
+  Observations seen = healthy();
+  drop_events_of_state(seen.interrupted);
+  drop_events_of_state(*seen.resumed);
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    std::erase_if((*record)->digests, [](const auto& item) { return item.first != "step"; });
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(Judge, WaivedWeightsOrOptimizerAreNoEvidence) {
+  for (const char* component : {"model", "optimizer"}) {
+    Observations seen = healthy();
+    drop_events_of_state(seen.interrupted);
+    drop_events_of_state(*seen.resumed);
+    change_final(seen, component, component == std::string("model") ? "norm" : "state.0.exp_avg");
+    Plan waiving = plan();
+    waiving.waivers = {{.check = std::string("final.") + component, .reason = "a trial"}};
+    const Judgement judgement = judge(waiving, seen);
+    EXPECT_EQ(finding(judgement, std::string("final.") + component).status, Status::kWaived);
+    EXPECT_EQ(verdict(judgement), Verdict::kInconclusive) << component;
+  }
+}
+
 TEST(Judge, RandomStateTakenAfterTheFirstStepIsNoEvidence) {
   Observations seen = healthy();
   restored(seen).captured_at = "first_optimizer_step";

@@ -25,6 +25,7 @@ struct RunOptions {
   std::vector<std::string> settings;
   std::string out;
   std::string level = "standard";
+  ReportCopies copies;
 
   std::vector<std::string> repeat() const {
     std::vector<std::string> words = {tool_path().string(), "run", plan};
@@ -102,6 +103,7 @@ Result<int> run_gate(const RunOptions& options) {
   CKPTVERIFY_TRY(const Settings settings, settings_of(options.settings));
   CKPTVERIFY_TRY(const Plan plan, load_plan(options.plan, settings, tool_path().parent_path()));
   CKPTVERIFY_TRY_VOID(check_programs(plan));
+  CKPTVERIFY_TRY_VOID(check_report_copies(options.copies));
   const fs::path out = fs::absolute(options.out.empty() ? free_directory() : fs::path(options.out));
 
   Progress progress(isatty(STDERR_FILENO) != 0);
@@ -117,7 +119,8 @@ Result<int> run_gate(const RunOptions& options) {
   Report report = make_report(plan, *std::move(record), std::move(judgement));
   report.output_directory = out.string();
   report.repeat_command = shell_text(options.repeat());
-  const Result<void> written = write_report_files(report, out);
+  Result<void> written = write_report_files(report, out);
+  if (written) written = write_report_copies(report, options.copies);
   print_report(report, options.common.output());
   const int code = exit_code(report.verdict);
   if (written) return code;
@@ -140,6 +143,12 @@ void add_run(CLI::App& application, int& exit_code) {
                    "Directory for the report, logs and checkpoints; new or empty "
                    "(default: ckptverify-out, ckptverify-out-2, ...)")
       ->type_name("DIRECTORY");
+  command->add_option("--junit", options->copies.junit, "Also write the checks as JUnit XML there")
+      ->type_name("FILE");
+  command
+      ->add_option("--markdown", options->copies.markdown,
+                   "Also write the report as Markdown there, for a pull request or a step summary")
+      ->type_name("FILE");
   command->add_option("--level", options->level, "How much is tried; equal in this version")
       ->check(CLI::IsMember({"quick", "standard", "deep"}))
       ->capture_default_str();

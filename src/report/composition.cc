@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 
 #include "src/report/markup.h"
@@ -23,6 +24,18 @@ std::optional<std::uint64_t> count_in(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return count;
+}
+
+/// In the units that the command line speaks.
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; size >= 1024 && unit + 1 < std::size(kUnits); ++unit) size /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f ", size);
+  return text + std::string(kUnits[unit]);
 }
 
 struct Owner {
@@ -68,16 +81,6 @@ std::string components_html(const Finding& components) {
 }
 
 }  // namespace
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; size >= 1000 && unit + 1 < std::size(kUnits); ++unit) size /= 1000;
-  if (size >= 100 || unit == 0)
-    return figure_text(std::round(size)) + ' ' + std::string(kUnits[unit]);
-  return figure_text(std::round(size * 10) / 10) + ' ' + std::string(kUnits[unit]);
-}
 
 std::string composition_html(const Report& report) {
   const Finding* readable = evidence_of(report, "static.readable");

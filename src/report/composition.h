@@ -11,7 +11,4 @@ namespace ckptverify {
 /// Empty where no checkpoint was read.
 std::string composition_html(const Report& report);
 
-/// "1.6 MB", in powers of 1000.
-std::string size_text(std::uint64_t bytes);
-
 }  // namespace ckptverify

@@ -14,11 +14,11 @@
 
 #include "src/report/findings_html.h"
 #include "src/report/html.h"
-#include "src/report/json.h"
 #include "src/report/markup.h"
 #include "src/report/reason.h"
 #include "src/report/svg.h"
 #include "src/report/timeline.h"
+#include "tests/unit/src/report_sample.h"
 
 namespace ckptverify {
 namespace {
@@ -28,17 +28,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 namespace fs = std::filesystem;
-
-Report sample(const std::string& name) {
-  std::ifstream stream(std::string(CKPTVERIFY_SOURCE) + "/tests/unit/src/report_samples/" + name +
-                       ".json");
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  const auto json = Json::parse(text);
-  EXPECT_TRUE(json) << name;
-  auto report = report_from_json(*json);
-  EXPECT_TRUE(report) << report.error().text();
-  return *std::move(report);
-}
 
 /// Everything that a trainer, a plan or a checkpoint may make long, long and without a space.
 Report overlong() {
@@ -182,8 +171,8 @@ TEST(ReportPage, AKillThatWasPlannedLooksLikeNoCrash) {
 
 TEST(ReportPage, CompositionAddsUpTheBytesAndCountsTheEntries) {
   const std::string text = text_of(report_html(sample("pass")));
-  EXPECT_THAT(text, HasSubstr("tensor 1.6 MB, 79.9%"));
-  EXPECT_THAT(text, HasSubstr("metadata 410 kB, 20.1%"));
+  EXPECT_THAT(text, HasSubstr("tensor 1.6 MiB, 79.9%"));
+  EXPECT_THAT(text, HasSubstr("metadata 400.0 KiB, 20.1%"));
   EXPECT_TRUE(std::regex_search(text, std::regex("optimizer +124 entries")));
 }
 

@@ -54,13 +54,16 @@ std::string inconclusive_step(const Report& report, const Finding& finding) {
            std::to_string(report.save_step) + " and " + std::to_string(report.final_step) +
            ", where checkpoints.path of the plan says. Correct the plan or the trainer.";
   if (check == "process.kill")
-    return "The trainer must still be training when it is killed: give it more steps after the "
-           "save, or let it hold at the save (docs/trainer-contract.md, the event save_end).";
+    return "The trainer must still be training when it is killed: raise the number of steps in the "
+           "plan's commands, or let it hold at the save (docs/trainer-contract.md, save_end).";
   if (check.starts_with("process."))
     return "Look at the end of that process's output; correct the plan or the trainer.";
   if (check.starts_with("static."))
     return "Save what could not be interpreted as plain tensors and values, or in a format that "
            "`ckptverify formats` lists.";
+  if (check.starts_with("identity."))
+    return "Tell the state as it is saved, or say in the plan what the entries are for: "
+           "`checkpoints.components`.";
   if (is_noisy(report))
     return "Two uninterrupted runs already differ by themselves. Make the trainer repeat itself "
            "(seeds, deterministic kernels, one thread), or grant a tolerance in the plan.";

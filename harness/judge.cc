@@ -149,6 +149,12 @@ std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) 
   return missing;
 }
 
+bool tells_nothing(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.check == "process.trace" && finding.status == Status::kNotObserved;
+  });
+}
+
 void require_evidence(std::vector<Finding>& findings) {
   if (verdict_of(findings) != Verdict::kPass) return;
   const std::vector<std::string> missing = missing_evidence(findings);
@@ -161,6 +167,8 @@ void require_evidence(std::vector<Finding>& findings) {
                       "missing is " +
                       missing.front()};
   for (std::size_t i = 1; i < missing.size(); ++i) finding.message += "; " + missing[i];
+  if (tells_nothing(findings))
+    finding.message += "; only a trainer that tells events can show it (docs/trainer-contract.md)";
   if (steps_hold(findings))
     finding.evidence.push_back({"equal losses", "they alone do not prove that the state is whole"});
   findings.push_back(std::move(finding));
@@ -240,9 +248,7 @@ void summarise(const Case& subject, Judgement& judgement) {
   std::string at_end = final_sentence(subject, findings);
   if (!at_end.empty()) proven.push_back(std::move(at_end));
   judgement.proven = std::move(proven);
-  for (const Finding& finding : findings)
-    if (finding.status == Status::kNotObserved || finding.status == Status::kInconclusive)
-      judgement.not_proven.push_back(finding.check + ": " + finding.message);
+  judgement.not_proven = not_proven_sentences(findings);
 }
 
 }  // namespace

@@ -182,6 +182,7 @@ void judge_evaluation(const Case& subject, Judgement& judgement);
 void judge_final(const Case& subject, Judgement& judgement);
 void judge_resave(const Case& subject, Judgement& judgement);
 void judge_noise(const Case& subject, Judgement& judgement);
+std::vector<std::string> not_proven_sentences(const std::vector<Finding>& findings);
 std::vector<Curve> draw_curves(const Case& subject);
 
 // Small things.

@@ -12,6 +12,11 @@ Finding readable_finding(const Case& subject) {
   Finding finding{.check = "resave.readable", .subject = "checkpoint at " + step, .message = {}};
   finding.message = "the checkpoint of " + step + " is whole by its bytes alone";
   std::vector<Finding> all = subject.seen.final_findings;
+  const std::vector<std::string> misplaced = misplaced_labels(subject.misplaced);
+  std::erase_if(all, [&](const Finding& candidate) {  // said of the first save
+    return candidate.check == "static.components" &&
+           std::find(misplaced.begin(), misplaced.end(), candidate.subject) != misplaced.end();
+  });
   // Damage comes before what seems to be missing because of it.
   std::stable_partition(all.begin(), all.end(), [](const Finding& candidate) {
     return candidate.check != "static.components";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ckptverify/count_text.h"
+#include "src/report/reason.h"
 #include "src/report/words.h"
 
 namespace ckptverify {
@@ -94,6 +96,11 @@ void add_verdict(std::string& out, const Ink& ink, const Report& report) {
     out += "      " + wrapped(cause_meaning(report, ranked.cause), 6) + '\n';
     out += "      " + wrapped("Remedy: " + cause_remedy(ranked.cause), 6) + '\n';
   }
+  if (const Finding* why =
+          report.verdict == Verdict::kInconclusive ? deciding_check(report) : nullptr) {
+    out += "why   " + wrapped(printable(why->check + ": " + why->message), 6) + '\n';
+    out += "next  " + wrapped(next_step(report), 6) + '\n';
+  }
   out += "      " + wrapped(status_counts(report.checks), 6) + '\n';
   out += "of    " + wrapped(printable(report.subject), 6) + '\n';
   if (const std::string killed = kill_sentence(report); !killed.empty()) {
@@ -110,7 +117,9 @@ void add_sentences(std::string& out, const Ink& ink, std::string_view title,
     out += "  - " + wrapped(printable(sentence), 4) + '\n';
 }
 
-void add_checks(std::string& out, const Ink& ink, const std::vector<Finding>& checks) {
+/// What was not observed is listed with its reasons before, where it is.
+void add_checks(std::string& out, const Ink& ink, const Report& report) {
+  const std::vector<Finding>& checks = report.checks;
   if (checks.empty()) return;
   add_section(out, ink, "Checks");
   std::size_t id_width = 0;
@@ -118,12 +127,20 @@ void add_checks(std::string& out, const Ink& ink, const std::vector<Finding>& ch
   id_width = std::min<std::size_t>(id_width, 28);
   constexpr std::size_t kStatusWidth = 14;  // "not-applicable"
   const std::size_t indent = 2 + kStatusWidth + 1 + id_width + 1;
+  std::size_t listed_before = 0;
   for (const Finding& finding : checks) {
+    if (finding.status == Status::kNotObserved && !report.not_proven.empty()) {
+      ++listed_before;
+      continue;
+    }
     out += "  " + ink.status(finding.status, padded(status_name(finding.status), kStatusWidth)) +
            ' ' + padded(finding.check, id_width) + ' ';
     if (finding.check.size() > id_width) out += '\n' + std::string(indent, ' ');
     out += wrapped(printable(finding.message), indent) + '\n';
   }
+  if (listed_before == 0) return;
+  out += "  " + ink.status(Status::kNotObserved, padded("not-observed", kStatusWidth)) + ' ' +
+         count_text(listed_before, "check") + ", listed under Not proven\n";
 }
 
 void add_evidence(std::string& out, const Ink& ink, const std::vector<Finding>& checks) {
@@ -193,7 +210,7 @@ std::string report_console(const Report& report, Colour colour) {
   add_verdict(out, ink, report);
   add_sentences(out, ink, "Proven", report.proven);
   add_sentences(out, ink, "Not proven", report.not_proven);
-  add_checks(out, ink, report.checks);
+  add_checks(out, ink, report);
   add_evidence(out, ink, report.checks);
   add_phases(out, ink, report);
   add_where(out, report);

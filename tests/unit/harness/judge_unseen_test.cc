@@ -9,10 +9,14 @@
 namespace ckptverify::scene {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 Observations without_events() {
   Observations seen = healthy();
@@ -37,6 +41,20 @@ TEST(JudgeUnseen, WithoutEventsNoRestoreAndNoAcknowledgementIsClaimed) {
   EXPECT_EQ(finding(judgement, "process.save").message,
             "every save was where the plan says; none was acknowledged, so they were seen by their "
             "files alone");
+}
+
+TEST(JudgeUnseen, WhatIsMissingComesFirstAndOneReasonIsSaidOnce) {
+  const std::vector<std::string> sentences = judged(without_events()).not_proven;
+  EXPECT_THAT(sentences.front(),
+              AllOf(StartsWith("verdict.evidence: nothing failed, and a pass is not proven"),
+                    EndsWith("only a trainer that tells events can show it "
+                             "(docs/trainer-contract.md)")));
+  EXPECT_THAT(sentences,
+              Contains(AllOf(StartsWith("process.trace, identity.model, identity.optimizer, "),
+                             EndsWith(": the trainers wrote no events, so nothing inside them was "
+                                      "seen; docs/trainer-contract.md says how they tell it"))));
+  for (const char* check : {"identity.rng: ", "restore.step: ", "trajectory.loss: "})
+    EXPECT_THAT(sentences, Not(Contains(StartsWith(check))));
 }
 
 TEST(JudgeUnseen, SecondSaveOfTheRestoredStepSuggestsAStartFromScratch) {

@@ -215,7 +215,7 @@ Checks
   fail           identity.optimizer optimizer: entry state.0.exp_avg is in the checkpoint and was
                                     not restored
   fail           trajectory.loss    loss parts from the reference's at step 7
-  not-observed   eval.saved         the writer did not evaluate at step 5
+  not-observed   1 check, listed under Not proven
 
 Evidence
   identity.optimizer (opt-lost)

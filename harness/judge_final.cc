@@ -42,8 +42,8 @@ FinalDifferences from_comparison(const Comparison& comparison) {
   for (const Difference& difference : comparison.differences)
     note(all, difference.component,
          {.path = difference.path,
-          .expected = difference.first,
-          .found = difference.second,
+          .expected = difference.first.empty() ? "nothing" : difference.first,
+          .found = difference.second.empty() ? "nothing" : difference.second,
           .structural = is_structural(difference.kind),
           .max_absolute = difference.max_absolute.value_or(0)});
   return all;

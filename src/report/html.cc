@@ -59,7 +59,7 @@ std::string deciding_facts(const Report& report, const Finding& deciding) {
                     [](const Finding& finding) { return finding.status == Status::kInconclusive; });
   std::string why = seen_at(report, deciding);
   if (open > 1)
-    why += " <a href=\"#open\">" + count_text(static_cast<std::uint64_t>(open - 1), "more check") +
+    why += ". <a href=\"#open\">" + count_text(static_cast<std::uint64_t>(open - 1), "more check") +
            "</a> could not tell.";
   return fact("Why", why);
 }

@@ -39,8 +39,7 @@ bool is_noisy(const Report& report) {
 }
 
 constexpr std::string_view kEvents =
-    " A pass needs events too: docs/trainer-contract.md says what the trainer writes at each save "
-    "and after the restore, in a few lines of any language.";
+    " A pass also needs events, a few lines in the trainer: docs/trainer-contract.md.";
 
 /// What helps where one check could not tell.
 std::string inconclusive_step(const Report& report, const Finding& finding) {
@@ -49,13 +48,17 @@ std::string inconclusive_step(const Report& report, const Finding& finding) {
     return "Nothing of a run that was broken off counts. Remove what stopped it and run the gate "
            "again.";
   if (check == "process.reference")
-    return "Look at the end of the reference's output: uninterrupted, it must train to step " +
-           std::to_string(report.final_step) + " and save at steps " +
-           std::to_string(report.save_step) + " and " + std::to_string(report.final_step) +
-           ", where checkpoints.path of the plan says. Correct the plan or the trainer.";
+    return finding.message.find("the plan's") != std::string::npos
+               ? "Correct checkpoints.path or [steps] of the plan, or where and when the trainer "
+                 "saves."
+               : "Look at the end of the reference's output: uninterrupted, it must train to "
+                 "step " +
+                     std::to_string(report.final_step) + " and save at steps " +
+                     std::to_string(report.save_step) + " and " +
+                     std::to_string(report.final_step) + ".";
   if (check == "process.kill")
     return "The trainer must still be training when it is killed: raise the number of steps in the "
-           "plan's commands, or let it hold at the save (docs/trainer-contract.md, save_end).";
+           "plan's commands, or let it hold at the save by telling save_end.";
   if (check.starts_with("process."))
     return "Look at the end of that process's output; correct the plan or the trainer.";
   if (check.starts_with("static."))

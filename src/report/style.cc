@@ -70,7 +70,7 @@ background:var(--reference)}
 .bar.early{background:var(--open)}.bar.wrong{background:var(--fail)}
 .ruler{padding:0}.ruler .track{background:none;font-size:.78rem;color:var(--dim)}
 .tick{position:absolute;transform:translateX(-50%);white-space:nowrap}
-.tick:first-child{transform:none}.tick:last-child{transform:translateX(-100%)}
+.tick.first{transform:none}.tick.last{transform:translateX(-100%)}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.35rem 1rem .35rem 0;
 border-bottom:1px solid var(--rule)}

@@ -60,10 +60,14 @@ std::string lane(const PhaseRecord& phase, double end_s) {
 }
 
 std::string axis(double end_s) {
+  constexpr double kEdge = 0.05;  // where half a label would stick out of the track
   std::string html = "<div class=\"lane ruler\"><span></span><span class=\"track\">";
-  for (const double second : round_ticks(0, end_s, 5))
-    html += "<span class=\"tick\" style=\"left:" + per_cent(second / end_s) + "\">" +
-            figure_text(second) + " s</span>";
+  for (const double second : round_ticks(0, end_s, 5)) {
+    const double share = second / end_s;
+    const std::string_view edge = share < kEdge ? " first" : share > 1 - kEdge ? " last" : "";
+    html += "<span class=\"tick" + std::string(edge) + "\" style=\"left:" + per_cent(share) +
+            "\">" + figure_text(second) + " s</span>";
+  }
   return html + "</span><span></span></div>";
 }
 

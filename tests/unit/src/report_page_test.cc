@@ -92,7 +92,8 @@ TEST(ReportPage, AnInconclusiveOneSaysWhyAndWhatToDoNext) {
   EXPECT_THAT(header, HasSubstr("the trainer had ended by itself before the kill at step 5"));
   EXPECT_THAT(header, HasSubstr("<dt>Next</dt>"));
   EXPECT_THAT(header, HasSubstr("raise the number of steps in the plan&#39;s commands"));
-  EXPECT_THAT(header, HasSubstr("A pass needs events too: docs/trainer-contract.md"));
+  EXPECT_THAT(header, HasSubstr("A pass also needs events, a few lines in the trainer: "
+                                "docs/trainer-contract.md."));
 }
 
 TEST(ReportPage, APassSaysWhatItRestsOnAndWhatItLeavesOpen) {

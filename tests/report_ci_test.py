@@ -72,7 +72,7 @@ class Markdown(unittest.TestCase):
             closed = [i for i, line in enumerate(lines) if line == "</details>"]
             self.assertEqual(len(opened), len(closed))
             for begin, end in zip(opened, closed):
-                self.assertRegex(lines[begin], r"^<details><summary>\d+ (proven|not observed)</summary>$")
+                self.assertRegex(lines[begin], r"^<details><summary>\d+ (proven|not proven)</summary>$")
                 self.assertEqual((lines[begin + 1], lines[end - 1], lines[end + 1]), ("", "", ""))
                 self.assertTrue(all(line.startswith("- ") for line in lines[begin + 2:end - 1]))
 

@@ -73,7 +73,7 @@ std::string passed_fact(const Report& report) {
             std::to_string(count) + ' ' + std::string(what) + "</a>";
   };
   part("proven", report.proven.size(), "proven");
-  part("unproven", report.not_proven.size(), "not observed");
+  part("unproven", report.not_proven.size(), "not proven");
   return html.empty() ? html : fact("Shown", html);
 }
 
@@ -188,7 +188,7 @@ std::string body(const Report& report, const Finding* deciding) {
   const Folded folded = passed ? Folded::kNo : Folded::kYes;
   const std::string sentences =
       sentences_html("proven", "What was proven", report.proven, folded) +
-      sentences_html("unproven", "What was not observed", report.not_proven, folded);
+      sentences_html("unproven", "What was not proven", report.not_proven, folded);
   std::string html;
   if (passed) html += sentences;
   html += open_findings_html(report, deciding);
@@ -211,7 +211,7 @@ std::string contents(const std::string& page) {
                              {"warnings", "Warnings"},     {"timeline", "Timeline"},
                              {"state", "State"},           {"curves", "Curves"},
                              {"checkpoint", "Checkpoint"}, {"checks", "All checks"},
-                             {"proven", "Proven"},         {"unproven", "Not observed"},
+                             {"proven", "Proven"},         {"unproven", "Not proven"},
                              {"repeat", "Repeat it"}};
   std::string html = "<nav>";
   for (const Part& part : kParts) {

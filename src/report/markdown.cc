@@ -115,7 +115,7 @@ std::string markdown_code(std::string_view text, Place place) {
 std::string report_markdown(const Report& report) {
   return "## " + verdict_word(report.verdict) + ": " + markdown_escaped(verdict_sentence(report)) +
          "\n\n" + facts(report) + open_checks(report) + folded(report.proven, "proven") +
-         folded(report.not_proven, "not observed") + footer(report);
+         folded(report.not_proven, "not proven") + footer(report);
 }
 
 }  // namespace ckptverify

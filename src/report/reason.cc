@@ -81,7 +81,7 @@ std::string pass_step(const Report& report) {
   std::string text =
       "Nothing. Run the gate again after each change of the trainer, its framework or its "
       "storage";
-  if (!report.not_proven.empty()) text += ", and read what was not observed before relying on it";
+  if (!report.not_proven.empty()) text += ", and read what was not proven before relying on it";
   return text + '.';
 }
 

@@ -102,7 +102,7 @@ TEST(ReportPage, APassSaysWhatItRestsOnAndWhatItLeavesOpen) {
   const std::string header = header_of(report_html(report));
   EXPECT_THAT(header, HasSubstr("killed after the save at step 5, compared to step 10; "
                                 "<a href=\"#proven\">17 proven</a>; "
-                                "<a href=\"#unproven\">1 not observed</a>"));
+                                "<a href=\"#unproven\">1 not proven</a>"));
   EXPECT_THAT(header, HasSubstr("<dt>Next</dt><dd>Nothing."));
 }
 

@@ -1,6 +1,6 @@
-"""Measures the pages that the unit tests rendered, in headless Chromium: at 360 and 1440 pixels, light and
-dark, nothing is wider than the window, no text is smaller or fainter than a reader can make out, and no label
-is cut off. The pictures are left beside the pages.
+"""Measures the pages that the unit tests rendered, in headless Chromium: from 360 to 1440 pixels, light and
+dark, nothing is wider than the window, no text is smaller or fainter than a reader can make out, no label is
+cut off, and no name of a check and no digest is broken. The pictures are left beside the pages.
 
 report_page_test.py FOLDER [chromium]
 
@@ -25,9 +25,10 @@ NAMES = sys.argv[2:] or ["chromium", "chromium-browser", "google-chrome"]
 del sys.argv[1:]
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 PAGES = ("pass", "fail", "inconclusive", "overlong")
-WIDTHS = (360, 1440)
+WIDTHS = (360, 768, 1200, 1440)
 SCHEMES = ("light", "dark")
 SMALLEST_TEXT = 9  # pixels, as they appear on the screen; the page's own is 16
+LONG_NAME = 30  # letters: a longer name may need a second line on a phone
 FAINTEST_TEXT = 4.5  # contrast, WCAG 2 level AA
 # Name, width, height, scheme. The first is docs/report-fail.png: copy it there when the page changes.
 PICTURES = [("fail", 900, 800, "light")]
@@ -36,7 +37,7 @@ PICTURES += [(name, *size) for name in ("pass", "fail", "inconclusive")
 
 # Runs in each page: what sticks out of the window or of a drawing, and what is hard to read.
 MEASURE = """
-const root = document.documentElement, wide = [], small = [], faint = [];
+const root = document.documentElement, wide = [], small = [], faint = [], broken = [];
 const light = text => {
   const [red, green, blue] = text.match(/[\\d.]+/g).map(Number).map(value =>
     value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
@@ -50,6 +51,12 @@ const behind = element => {
   return 'rgb(255, 255, 255)';
 };
 document.querySelectorAll('details').forEach(element => element.open = true);
+for (const element of document.querySelectorAll('.head code, .check > .mono, .check > code, .identity code')) {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+  if (element.textContent.length < LONG_NAME && lines > 1) broken.push(element.textContent);
+}
 for (const element of document.body.querySelectorAll('*')) {
   const box = element.getBoundingClientRect();
   const name = element.tagName + '.' + (element.getAttribute('class') || '') + ' ' +
@@ -71,10 +78,11 @@ for (const element of document.body.querySelectorAll('*')) {
 const result = document.createElement('pre');
 result.className = 'measured';
 result.textContent = JSON.stringify({name: window.name, inner: innerWidth, client: root.clientWidth,
-  scroll: root.scrollWidth, wide, small, faint});
+  scroll: root.scrollWidth, wide, small, faint, broken});
 parent.document.body.append(result);
 """
 MEASURE = MEASURE.replace("SMALLEST", str(SMALLEST_TEXT)).replace("FAINTEST", str(FAINTEST_TEXT))
+MEASURE = MEASURE.replace("LONG_NAME", str(LONG_NAME))
 
 
 def in_scheme(text, scheme):
@@ -128,13 +136,18 @@ class Pages(unittest.TestCase):
                 self.assertEqual(result["scroll"], result["client"])
                 self.assertEqual(result["small"], [])
                 self.assertEqual(result["faint"], [])
+                self.assertEqual(result["broken"], [])
 
-    def test_the_measure_notices_what_is_too_wide_too_small_and_too_faint(self):
-        text = ('<!doctype html><body style="margin:0"><p style="width:500px">w</p><p style="font-size:6px">s</p>'
-                '<p style="color:#999">f</p></body>')
+    def test_the_measure_notices_what_is_too_wide_too_small_too_faint_and_broken(self):
+        text = ('<!doctype html><body style="margin:0"><p style="width:500px">w</p>'
+                '<p style="font-size:6px">s</p><p style="color:#999">f</p>'
+                '<div class="identity"><code style="display:block;width:2em;overflow-wrap:anywhere;'
+                'line-height:1.2em">447632c94944</code></div></body>')
         result = measured([("bad", text, 360)])["bad"]
         self.assertEqual(result["scroll"], 500)
-        self.assertEqual((result["wide"], result["small"], result["faint"]), (["P. w"], ["6 P. s"], ["2.85 P. f"]))
+        self.assertEqual((result["wide"], result["small"]), (["P. w"], ["6 P. s"]))
+        self.assertEqual(result["faint"], ["2.85 P. f"])
+        self.assertEqual(result["broken"], ["447632c94944"])
 
     def test_pictures_are_left_to_look_at(self):
         for name, width, height, scheme in PICTURES:

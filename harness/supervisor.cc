@@ -218,6 +218,7 @@ void Supervisor::wait(Clock::time_point until) {
   const Clock::time_point now = Clock::now();
   const auto left = std::chrono::ceil<milliseconds>(std::max(until, now) - now);
   const auto timeout = std::min(left, kPollMax);
+  if (options_.on_step && !kill_ordered_) options_.on_step(last_step_.value_or(0));
   std::array<pollfd, 3> ready = {pollfd{trace_.descriptor(), POLLIN, 0},
                                  pollfd{gone_ || lost_ ? -1 : reports_.number(), POLLIN, 0},
                                  pollfd{kill_ordered_ ? -1 : options_.interrupt, POLLIN, 0}};

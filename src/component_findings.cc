@@ -248,11 +248,15 @@ std::vector<Finding> component_findings(const Checkpoint& checkpoint,
     auto finding = requirement(component, presence_of(component), unread);
     if (finding) findings.push_back(std::move(*finding));
   }
-  const bool config_required =
-      std::find(required.begin(), required.end(), Component::kConfig) != required.end();
-  if (presence_of(Component::kConfig) == nullptr && !config_required) {
-    findings.push_back(warning(
-        Component::kConfig, "not in the checkpoint; the run's settings must come from elsewhere"));
+  // Settings come from a command line as well as from a checkpoint; random state does not.
+  const bool rng_required =
+      std::find(required.begin(), required.end(), Component::kRng) != required.end();
+  if (presence_of(Component::kOptimizer) != nullptr && presence_of(Component::kRng) == nullptr &&
+      !rng_required && unread.empty()) {
+    findings.push_back(
+        warning(Component::kRng,
+                "not in the checkpoint; a run that draws random numbers (data order, "
+                "dropout) does not come back as the same run"));
   }
   for (const auto& [component, presence] : found) {
     add_rank_warnings(component, presence, findings);

@@ -21,7 +21,7 @@ struct CheckCommandOptions {
   bool strict = false;
 
   std::vector<std::string> repeat() const {
-    std::vector<std::string> words = {tool_path().string(), "check", checkpoint};
+    std::vector<std::string> words = {tool_path().string(), "check", whole_path(checkpoint)};
     for (const std::string& name : required) words.insert(words.end(), {"--require", name});
     for (const std::string& map : component_maps) {
       words.insert(words.end(), {"--component-map", map});

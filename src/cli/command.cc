@@ -177,6 +177,12 @@ Result<Settings> settings_of(const std::vector<std::string>& texts) {
   return settings;
 }
 
+std::string whole_path(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path.string() : whole.lexically_normal().string();
+}
+
 std::string shell_text(const std::vector<std::string>& arguments) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";

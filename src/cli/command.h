@@ -66,6 +66,9 @@ std::filesystem::path tool_path();
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Result<Settings> settings_of(const std::vector<std::string>& texts);
 
+/// The path as it is from any directory.
+std::string whole_path(const std::filesystem::path& path);
+
 /// The command line as it can be pasted into a shell.
 std::string shell_text(const std::vector<std::string>& arguments);
 

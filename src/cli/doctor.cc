@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -16,6 +17,7 @@
 
 #include "ckptverify/plan.h"
 #include "harness/program.h"
+#include "src/report/words.h"
 
 namespace ckptverify::cli {
 namespace {
@@ -72,8 +74,42 @@ bool cgroup_group_can_be_made() {
   return false;
 }
 
-std::vector<Finding> examine_machine(const fs::path& directory) {
-  std::vector<Finding> findings;
+/// The directory itself, or what is there of the way to it.
+fs::path existing_part(const fs::path& directory) {
+  std::error_code error;
+  fs::path path = fs::absolute(directory, error).lexically_normal();
+  while (!fs::exists(path, error) && path.has_parent_path() && path != path.root_path()) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+/// Whether `run` could write there. It makes a directory that is not there.
+Finding examine_directory(const fs::path& directory, const fs::path& existing) {
+  Finding finding{.check = "machine.directory", .subject = directory.string(), .message = {}};
+  std::error_code error;
+  const bool is_there = fs::exists(directory, error);
+  if (!fs::is_directory(existing, error)) {
+    finding.status = Status::kFail;
+    finding.message = existing.string() + " is no directory";
+  } else if (::access(existing.c_str(), W_OK | X_OK) != 0) {
+    finding.status = Status::kFail;
+    finding.message = existing.string() + " cannot be written to";
+  } else if (!is_there) {
+    finding.status = Status::kWarn;
+    finding.message = directory.string() +
+                      " is not there; run would make it, and what follows is "
+                      "said of " +
+                      existing.string();
+  } else {
+    finding.message = directory.string() + " can be written to";
+  }
+  return finding;
+}
+
+std::vector<Finding> examine_machine(const fs::path& wanted) {
+  const fs::path directory = existing_part(wanted);
+  std::vector<Finding> findings = {examine_directory(wanted, directory)};
   findings.push_back(observation(
       "machine.subreaper", subreaper_works(),
       "processes that detach from a trainer can be found and killed",
@@ -145,6 +181,43 @@ Finding examine_command(const Plan& plan, std::string name, const CommandTemplat
   return finding;
 }
 
+/// Whether a trainer tells events is seen when it runs; without them the gate can only fail it.
+Finding examine_events() {
+  return {.check = "plan.events",
+          .status = Status::kNotObserved,
+          .message =
+              "whether the trainer tells events is seen only when it runs; without them no "
+              "pass is possible (docs/trainer-contract.md, in C++ or Python)"};
+}
+
+std::string verdict_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return "PASS  The gate can be run here.";
+    case Verdict::kFail:
+      return "FAIL  The gate cannot be run like this.";
+    case Verdict::kInconclusive:
+      break;
+  }
+  return "INCONCLUSIVE  Whether the gate can be run here was not shown.";
+}
+
+void print_findings(Verdict verdict, const std::vector<Finding>& findings) {
+  constexpr std::size_t kStatusWidth = 13;  // "inconclusive "
+  std::size_t check_width = 0;
+  for (const Finding& finding : findings) check_width = std::max(check_width, finding.check.size());
+  const auto padded = [](std::string text, std::size_t width) {
+    text.resize(std::max(text.size(), width), ' ');
+    return text;
+  };
+  std::cout << verdict_text(verdict) << '\n';
+  for (const Finding& finding : findings) {
+    const std::string head = "  " + padded(std::string(status_name(finding.status)), kStatusWidth) +
+                             padded(finding.check, check_width) + "  ";
+    std::cout << head << wrapped(plain_text(finding.message), head.size()) << '\n';
+  }
+}
+
 Result<int> run_doctor(const DoctorOptions& options) {
   std::vector<Finding> findings = examine_machine(options.directory);
   if (!options.plan.empty()) {
@@ -153,13 +226,11 @@ Result<int> run_doctor(const DoctorOptions& options) {
     findings.push_back(examine_command(plan, "train", plan.train));
     findings.push_back(examine_command(plan, "resume", plan.resume));
     findings.push_back(examine_command(plan, "eval", plan.eval));
+    findings.push_back(examine_events());
   }
   const Verdict verdict = verdict_of(findings);
   if (options.common.output() == Output::kText) {
-    for (const Finding& finding : findings) {
-      std::cout << status_name(finding.status) << "  " << finding.check << ": " << finding.message
-                << '\n';
-    }
+    print_findings(verdict, findings);
   } else {
     Json::Array rows;
     for (const Finding& finding : findings) {
@@ -188,6 +259,8 @@ void add_doctor(CLI::App& application, int& exit_code) {
       ->capture_default_str();
   add_common_options(*command, options->common, Bulk::kNo);
   command->footer(
+      "Exit codes: 0 the gate can be run, 1 it cannot, 2 it could not be told, 64 wrong usage,\n"
+      "66 the plan cannot be opened.\n"
       "Examples: ckptverify doctor\n          ckptverify doctor plan.toml --dir /scratch");
   command->callback([options, &exit_code] {
     exit_code = code_of(run_doctor(*options), "doctor", options->common.output());

@@ -120,12 +120,18 @@ Result<void> write_new(const std::string& path, const std::string& text) {
   return {};
 }
 
-/// What still keeps the written plan from being run, as far as only the plan can say: a program
-/// that is not there yet is no mistake of the plan. Empty where it can be run.
-std::string mistake_of(const InitOptions& options) {
-  const Result<Plan> plan = load_plan(options.out, {}, tool_path().parent_path());
-  if (!plan) return plan.error().text();
-  const Result<void> programs = check_programs(*plan);
+/// The plan as it was written; what is no plan is not left behind.
+Result<Plan> read_back(const std::string& path) {
+  Result<Plan> plan = load_plan(path, {}, tool_path().parent_path());
+  if (plan) return plan;
+  ::unlink(path.c_str());
+  return Error{ErrorKind::kUsage, plan.error().message + "; nothing was written", path};
+}
+
+/// What still keeps the plan from being run, as far as only the plan can say: a program that is
+/// not there yet is no mistake of the plan. Empty where it can be run.
+std::string mistake_of(const Plan& plan) {
+  const Result<void> programs = check_programs(plan);
   if (programs || programs.error().kind != ErrorKind::kUsage) return {};
   return programs.error().text();
 }
@@ -140,7 +146,8 @@ Result<int> run_init(InitOptions options) {
   }
   const std::string text = plan_text(options);
   CKPTVERIFY_TRY_VOID(write_new(options.out, text));
-  const std::string mistake = mistake_of(options);
+  CKPTVERIFY_TRY(const Plan plan, read_back(options.out));
+  const std::string mistake = mistake_of(plan);
   const int code = mistake.empty() ? kExitPass : kExitFail;
   if (options.output() == Output::kJson) {
     print_json(Json::Object{{"schema", "ckptverify.init/1"},

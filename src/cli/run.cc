@@ -13,6 +13,7 @@
 #include "harness/judge.h"
 #include "harness/program.h"
 #include "src/cli/report_output.h"
+#include "src/report/words.h"
 
 namespace ckptverify::cli {
 namespace {
@@ -28,7 +29,7 @@ struct RunOptions {
   ReportCopies copies;
 
   std::vector<std::string> repeat() const {
-    std::vector<std::string> words = {tool_path().string(), "run", plan};
+    std::vector<std::string> words = {tool_path().string(), "run", whole_path(plan)};
     for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
     if (level != "standard") words.insert(words.end(), {"--level", level});
     return words;  // without --out: its directory is no longer empty, the default is another
@@ -51,32 +52,53 @@ fs::path free_directory() {
   return path;
 }
 
-/// One line that is rewritten on a terminal; a line a phase elsewhere.
+/// One line that is rewritten on a terminal. Elsewhere a line as a phase begins, one as it ends,
+/// and between them one whenever kQuiet has passed.
 class Progress {
  public:
   explicit Progress(bool terminal) : terminal_(terminal) {}
 
   void show(std::string_view phase, std::uint64_t step, std::uint64_t last_step) {
-    const bool new_phase = phase != phase_;
-    phase_ = phase;
-    const double elapsed_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-    if (terminal_) {
-      std::cerr << "\r\033[K" << phase << ": step " << step << " of " << last_step << ", "
-                << static_cast<int>(elapsed_s) << " s" << std::flush;
-    } else if (new_phase) {
-      std::cerr << phase << '\n';
+    const auto now = Clock::now();
+    if (phase != phase_) {
+      end_phase();
+      phase_ = phase;
+      phase_began_ = shown_ = now;
+      if (!terminal_) std::cerr << phase << '\n';
     }
+    text_ = std::string(phase) + ": ";
+    if (step > 0) {
+      text_ += "step " + std::to_string(step) + " of " + std::to_string(last_step) + ", ";
+    }
+    if (terminal_) std::cerr << "\r\033[K" << text_ << duration(now) << std::flush;
+    if (terminal_ || now - shown_ < kQuiet) return;
+    shown_ = now;
+    std::cerr << text_ << duration(now) << '\n';
   }
 
-  void clear() const {
-    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  void end() {
+    end_phase();
+    phase_.clear();
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kQuiet{10};  // in a log of CI, often enough to see life
+
+  void end_phase() const {
+    if (phase_.empty()) return;
+    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+    if (!terminal_) std::cerr << text_ << duration(Clock::now()) << '\n';
+  }
+  std::string duration(Clock::time_point now) const {
+    return duration_text(std::chrono::duration<double>(now - phase_began_).count());
+  }
+
   bool terminal_;
   std::string phase_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::string text_;
+  Clock::time_point phase_began_;
+  Clock::time_point shown_;
 };
 
 Report make_report(const Plan& plan, ExperimentRecord record, Judgement judgement) {
@@ -112,7 +134,7 @@ Result<int> run_gate(const RunOptions& options) {
                                .threads = {options.common.threads},
                                .progress = [&progress](auto... step) { progress.show(step...); }};
   Result<ExperimentRecord> record = run_experiment(plan, formats(), experiment);
-  progress.clear();
+  progress.end();
   if (!record) return std::move(record).error();
 
   Judgement judgement = judge(plan, record->observations);
@@ -154,6 +176,9 @@ void add_run(CLI::App& application, int& exit_code) {
       ->capture_default_str();
   add_common_options(*command, options->common, Bulk::kYes);
   command->footer(
+      "Exit codes: 0 pass, 1 fail, 2 inconclusive, 64 wrong usage, such as a plan that is not "
+      "valid,\n"
+      "66 the plan or a program cannot be opened.\n"
       "Examples: ckptverify run plan.toml --out gate\n"
       "          ckptverify run plan.toml --set format=safetensors --set shards=4 --json");
   command->callback([options, &exit_code] {

@@ -9,8 +9,6 @@
 namespace ckptverify {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-
 struct Ink {
   Colour colour;
 
@@ -42,36 +40,6 @@ struct Ink {
 std::string padded(std::string_view text, std::size_t width) {
   std::string result(text);
   if (result.size() < width) result.append(width - result.size(), ' ');
-  return result;
-}
-
-/// Words from column `indent` on; a longer word than the line is left whole, so that paths and
-/// commands can be copied.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result;
-  std::size_t column = indent;
-  std::string word;
-  const auto flush = [&] {
-    if (word.empty()) return;
-    const bool first = column == indent;
-    if (!first && column + 1 + word.size() > kColumns) {
-      result += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (!first) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-    word.clear();
-  };
-  for (const char c : text) {
-    if (c == ' ' || c == '\n' || c == '\t')
-      flush();
-    else
-      word += c;
-  }
-  flush();
   return result;
 }
 

@@ -10,6 +10,8 @@
 namespace ckptverify {
 namespace {
 
+constexpr std::size_t kColumns = 100;
+
 const CauseKindRow* row_of(CauseKind kind) {
   const auto rows = cause_kinds();
   const auto row = std::find_if(rows.begin(), rows.end(),
@@ -118,6 +120,34 @@ std::string printable(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return clean;
+}
+
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  std::string word;
+  const auto flush = [&] {
+    if (word.empty()) return;
+    const bool first = column == indent;
+    if (!first && column + 1 + word.size() > kColumns) {
+      result += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+    word.clear();
+  };
+  for (const char c : text) {
+    if (c == ' ' || c == '\n' || c == '\t')
+      flush();
+    else
+      word += c;
+  }
+  flush();
+  return result;
 }
 
 std::string status_counts(const std::vector<Finding>& checks) {

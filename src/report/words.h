@@ -30,6 +30,10 @@ std::string figure_text(double value);
 /// newlines and tabs stay.
 std::string printable(std::string_view text);
 
+/// For 100 columns, the first line as if behind `indent` others. Words from column `indent` on; a
+/// longer word than the line is left whole, so that paths and commands can be copied.
+std::string wrapped(std::string_view text, std::size_t indent);
+
 /// "12 pass, 1 fail, 3 not-observed": the statuses that occur, in their order.
 std::string status_counts(const std::vector<Finding>& checks);
 

@@ -23,6 +23,7 @@ Observations without_events() {
   for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed}) {
     run->trace.events.clear();
   }
+  for (auto* run : {&seen.fresh_eval, &seen.reference_eval, &seen.resumed_eval}) run->reset();
   return seen;
 }
 

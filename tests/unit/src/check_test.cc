@@ -55,10 +55,10 @@ TEST(Check, PassesACleanCheckpoint) {
   for (const Finding& finding : findings) {
     lines.push_back(finding.check + " " + std::string(status_name(finding.status)));
   }
-  EXPECT_THAT(lines,
-              ElementsAre("static.readable pass", "static.interpreted pass", "static.coverage pass",
-                          "static.unverifiable pass", "static.checksums not-observed",
-                          "static.finite pass", "static.components pass"));
+  EXPECT_THAT(
+      lines, ElementsAre("static.readable pass", "static.interpreted pass", "static.coverage pass",
+                         "static.unverifiable pass", "static.checksums not-observed",
+                         "static.finite pass", "static.components warn", "static.components pass"));
   EXPECT_EQ(findings[0].message, "read as memory: 4 entries in 8 bytes of 1 file");
   EXPECT_EQ(evidence_of(findings[2], "tensor"), "8");
 }
@@ -201,12 +201,12 @@ TEST(Check, TellsEmptyComponentsFromPresentOnes) {
   const auto findings =
       findings_of(state.build(), "static.components",
                   {.required = {Component::kOptimizer, Component::kScheduler, Component::kScaler}});
-  EXPECT_THAT(outcomes(findings),
-              ElementsAre("fail sched-lost scheduler", "not-applicable scaler", "pass"));
+  EXPECT_THAT(outcomes(findings), ElementsAre("fail sched-lost scheduler", "not-applicable scaler",
+                                              "warn rng", "pass"));
   EXPECT_EQ(evidence_of(findings[0], "found"), "an empty state");
-  EXPECT_EQ(evidence_of(findings[2], "optimizer"), "1 entry");
-  EXPECT_EQ(evidence_of(findings[2], "scaler"), "empty");
-  EXPECT_EQ(evidence_of(findings[2], "rng"), "absent");
+  EXPECT_EQ(evidence_of(findings.back(), "optimizer"), "1 entry");
+  EXPECT_EQ(evidence_of(findings.back(), "scaler"), "empty");
+  EXPECT_EQ(evidence_of(findings.back(), "rng"), "absent");
 }
 
 TEST(Check, ListsTheRanksOfAComponent) {
@@ -221,14 +221,21 @@ TEST(Check, ListsTheRanksOfAComponent) {
   EXPECT_EQ(evidence_of(findings.back(), "rng"), "2 entries, ranks 0-1");
 }
 
-TEST(Check, WarnsOfAMissingConfigUnlessItIsRequired) {
-  MemoryCheckpoint state;
-  state.tensor("model.w", DType::kInt8, {1}, patterned_bytes(1));
-  EXPECT_THAT(outcomes(findings_of(state.build(), "static.components")),
-              ElementsAre("warn config", "pass"));
+TEST(Check, WarnsOfMissingRandomStateWhereThereIsAnOptimizer) {
+  MemoryCheckpoint model;
+  model.tensor("model.w", DType::kInt8, {1}, patterned_bytes(1));
+  EXPECT_THAT(outcomes(findings_of(model.build(), "static.components")), ElementsAre("pass"));
   EXPECT_THAT(
-      outcomes(findings_of(state.build(), "static.components", {.required = {Component::kConfig}})),
+      outcomes(findings_of(model.build(), "static.components", {.required = {Component::kConfig}})),
       ElementsAre("fail unknown(config) config", "pass"));
+  model.tensor("optimizer.m", DType::kInt8, {1}, patterned_bytes(1));
+  EXPECT_THAT(outcomes(findings_of(model.build(), "static.components")),
+              ElementsAre("warn rng", "pass"));
+  EXPECT_THAT(
+      outcomes(findings_of(model.build(), "static.components", {.required = {Component::kRng}})),
+      ElementsAre("fail rng-lost rng", "pass"));
+  model.value("rng.python", std::int64_t{1});
+  EXPECT_THAT(outcomes(findings_of(model.build(), "static.components")), ElementsAre("pass"));
 }
 
 TEST(Check, IsInconclusiveWhereSomethingWasNotInterpreted) {
@@ -272,7 +279,7 @@ TEST(Check, NeverStopsEarly) {
   EXPECT_THAT(causes, ElementsAre("layout", "bitrot"));
   EXPECT_THAT(
       outcomes(findings_of(checkpoint, "static.components", {.required = {Component::kOptimizer}})),
-      ElementsAre("inconclusive optimizer", "warn config", "pass"));
+      ElementsAre("inconclusive optimizer", "pass"));
   EXPECT_THAT(outcomes(findings_of(checkpoint, "static.finite")),
               ElementsAre("warn values model.w"));
 }

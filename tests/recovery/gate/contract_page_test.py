@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 
 COMPILER, LIBRARY, TOOL = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
@@ -25,6 +26,14 @@ class ContractPage(unittest.TestCase):
     def test_shows_the_example_as_it_is(self):
         source = EXAMPLE.read_text()
         self.assertEqual(block("cpp"), source[source.index("#include"):])
+
+    def test_shows_the_python_probe_and_its_calls_as_they_are(self):
+        probe, calls = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+        source = EXAMPLE.with_name("probe.py").read_text()
+        self.assertEqual(probe, source[source.index("import ctypes"):])
+        source = EXAMPLE.with_suffix(".py").read_text()
+        begin, end = source.index("    probe, training = Probe("), source.index("\n\nmain()")
+        self.assertEqual(calls, textwrap.dedent(source[begin:end]))
 
     def test_compiles_the_example_to_a_trainer_that_passes(self):
         compile_line = block("console").replace("\\\n", "").splitlines()[0]

@@ -18,6 +18,7 @@ constexpr double kBottom = 36;
 constexpr double kLetter = 6.4;  // at most, of a digit in the drawings' type
 constexpr int kValueTicks = 5;
 constexpr int kStepTicks = 6;
+constexpr std::size_t kDotsMax = 80;  // more of them run into one another
 
 /// What a drawing spans, in steps and in values.
 struct Span {
@@ -91,7 +92,7 @@ std::string curve_path(const Curve& curve, const Span& span, std::uint64_t parte
     const double y = span.y(value);
     points += (points.empty() ? "" : " ") + coordinate(x) + ',' + coordinate(y);
     if (reference) continue;
-    marks += circle("dot", x, y, 2.5);
+    if (curve.points.size() <= kDotsMax) marks += circle("dot", x, y, 2.5);
     if (step == parted_step) marks += circle("parted", x, y, 7);
   }
   return "<g class=\"" + std::string(reference ? "reference" : "restored") +

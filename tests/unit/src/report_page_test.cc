@@ -262,6 +262,16 @@ TEST(ReportSvg, DrawsBothRunsTheKillAndWhereTheyPart) {
                              "text-anchor=\"middle\">inf</text>"));
 }
 
+TEST(ReportSvg, ALongCurveHasNoDotsAndStillItsParting) {
+  Curve curve{.metric = "loss", .run = "restored"};
+  for (std::uint64_t step = 1; step <= 81; ++step) curve.points.emplace_back(step, 1.0);
+  const std::string svg = curves_svg({curve}, "loss", {.kill_step = 0, .parted_step = 40});
+  EXPECT_THAT(svg, Not(HasSubstr("class=\"dot\"")));
+  EXPECT_THAT(svg, HasSubstr("class=\"parted\""));
+  curve.points.pop_back();
+  EXPECT_THAT(curves_svg({curve}, "loss", {}), HasSubstr("class=\"dot\""));
+}
+
 TEST(ReportSvg, DrawsNothingOfNothing) {
   EXPECT_EQ(curves_svg(kCurves, "scale", {.kill_step = 5}), "");
   EXPECT_EQ(timeline_html({}), "");

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ckptverify/count_text.h"
 #include "formats/container/directory_names.h"
 
 namespace ckptverify {
@@ -152,7 +153,7 @@ Finding summary(const Collection& collection) {
     return item ? collection.items[*item].name : std::string("none");
   };
   Finding finding{.check = std::string(kCheck),
-                  .message = std::to_string(collection.items.size()) + " checkpoints, " +
+                  .message = count_text(collection.items.size(), "checkpoint") + ", " +
                              std::to_string(whole) + " whole; a resume picks " +
                              name_of(collection.pick) + ", the newest whole one is " +
                              name_of(collection.newest_whole),

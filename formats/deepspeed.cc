@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "ckptverify/count_text.h"
 #include "formats/container/assembly.h"
 #include "formats/container/deepspeed_latest.h"
 #include "formats/container/deepspeed_layout.h"
@@ -108,7 +109,7 @@ void TagReader::missing(const std::string& what, std::uint64_t rank, std::uint64
   if (++missing_[what] > kMissingShownMax) return;
   assembly_.fail(CauseKind::kShardMissing, assembly_.directory().name(),
                  what + " " + std::to_string(rank) + " is not there; expected " +
-                     std::to_string(expected) + " ranks");
+                     count_text(expected, "rank"));
 }
 
 /// All files of a save count the same steps.
@@ -225,7 +226,7 @@ void TagReader::check_data_ranks(std::uint32_t model_rank, ModelRank& rank) {
         assembly_.fail(CauseKind::kUncommitted, assembly_.directory().name(),
                        "the model's state of data rank " + std::to_string(number) +
                            " is left over from a save by more ranks; expected " +
-                           std::to_string(data_ranks) + " ranks");
+                           count_text(data_ranks, "rank"));
   }
   const bool partitioned = rank.layout && !rank.layout->groups.empty();
   if (!partitioned && rank.optimizer_files.empty()) return;

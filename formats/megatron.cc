@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "ckptverify/count_text.h"
 #include "ckptverify/json.h"
 #include "ckptverify/sha256.h"
 #include "formats/container/assembly.h"
@@ -190,9 +191,8 @@ void check_grid(Assembly& assembly, const std::vector<MegatronRank>& ranks) {
     std::string name;
     for (const std::uint32_t number : numbers)
       name += (name.empty() ? "" : ", ") + std::to_string(number);
-    assembly.fail(
-        CauseKind::kShardMissing, assembly.directory().name(),
-        "model rank (" + name + ") is not there; expected " + std::to_string(*count) + " ranks");
+    assembly.fail(CauseKind::kShardMissing, assembly.directory().name(),
+                  "model rank (" + name + ") is not there; expected " + count_text(*count, "rank"));
   }
 }
 

@@ -228,6 +228,23 @@ Finding kind_finding(const Places& places, const Match& matched, bool at_save) {
   return finding;
 }
 
+/// Entries on disk that the trainer never told: a value may be a remark; of a tensor it is open
+/// whether it is state.
+void tell_untold(Finding& finding, const Items& disk, const Items& told) {
+  if (finding.status != Status::kPass || told.size() == disk.size()) return;
+  std::string tensor;
+  for (const auto& [path, item] : disk)
+    if (item.is_tensor && tensor.empty() && !told.contains(path)) tensor = path;
+  const std::size_t count = disk.size() - told.size();
+  if (tensor.empty()) {
+    finding.message += "; " + count_text(count, "value") + " more on disk not told as state";
+    return;
+  }
+  finding.status = Status::kNotObserved;
+  finding.message = "the " + finding.subject + " state on disk has " + count_text(count, "entry") +
+                    " that the trainer does not tell, such as the tensor " + tensor;
+}
+
 Finding component_finding(const Case& subject, const Places& places) {
   if (places.live != nullptr && places.disk == nullptr && subject.disk != nullptr)
     return absent_finding(places);
@@ -252,6 +269,7 @@ Finding component_finding(const Case& subject, const Places& places) {
   }
   if (other_kind) return *std::move(other_kind);
   Finding finding = whole_finding(places, entries);
+  if (places.disk != nullptr) tell_untold(finding, *places.disk, told);
   if (unmatched && finding.status == Status::kPass) {
     finding.status = Status::kNotObserved;
     finding.message = "entries of the " + places.label +

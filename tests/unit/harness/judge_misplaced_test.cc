@@ -93,6 +93,21 @@ TEST(JudgeMisplaced, EntryThatTheTrainerNeverToldNeedNotComeBack) {
   disk(seen).at("model")["written_by"] = {.digest = mark("trainer 1.2"), .text = "trainer 1.2"};
   const Judgement judgement = judged(seen);
   EXPECT_EQ(verdict(judgement), Verdict::kPass);
+  EXPECT_EQ(finding(judgement, "identity.model").status, Status::kPass);
+  EXPECT_THAT(finding(judgement, "identity.model").message,
+              HasSubstr("; 1 value more on disk not told as state"));
+}
+
+TEST(JudgeMisplaced, TensorThatTheTrainerNeverToldIsNeitherLostNorProven) {
+  Observations seen = healthy();
+  disk(seen).at("optimizer")["state.0.exp_avg_sq"] = {
+      .digest = mark("second moment"), .text = "float32[4, 2]", .is_tensor = true};
+  const Judgement judgement = judged(seen);
+  EXPECT_THAT(causes(judgement), IsEmpty());
+  EXPECT_EQ(finding(judgement, "identity.optimizer").status, Status::kNotObserved);
+  EXPECT_EQ(finding(judgement, "identity.optimizer").message,
+            "the optimizer state on disk has 1 entry that the trainer does not tell, such as the "
+            "tensor state.0.exp_avg_sq");
 }
 
 TEST(JudgeKinds, ValueForATensorIsTheInstrumentsMistake) {

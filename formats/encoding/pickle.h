@@ -23,6 +23,9 @@ namespace ckptverify {
 /// recursion, three a level of nesting.
 inline constexpr unsigned kPickleDepthMax = 400;
 
+/// A class's module or name is no longer: it is looked at and kept wherever the class is used.
+inline constexpr std::size_t kPickleNameMax = 1024;
+
 enum class PickleKind : std::uint8_t {
   kNone,
   kBool,

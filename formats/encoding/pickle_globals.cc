@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 namespace ckptverify {
@@ -52,9 +53,16 @@ constexpr std::array<std::string_view, 22> kAtHome = {
     "decimal",  "fractions", "uuid",     "operator",    "itertools", "typing",
     "string",   "math",      "logging",  "__torch__"};
 
-/// Whether the word is in a list of words, each between two spaces.
-bool is_in(std::string_view list, std::string_view word) {
-  return list.find(" " + std::string(word) + " ") != std::string_view::npos;
+using Words = std::unordered_set<std::string_view>;
+
+Words words_of(std::string_view list) {
+  Words words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(' '), list.size());
+    if (end > 0) words.insert(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
 }
 
 bool is_below(std::string_view name, std::string_view module) {
@@ -87,10 +95,11 @@ bool is_at_home(std::string_view name) {
 
 /// Whether a part of a dotted name leads out of the module that it is looked up in.
 bool leads_out(std::string_view name) {
+  static const Words ways_out = words_of(kWaysOut);
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    if (is_in(kWaysOut, part)) return true;
+    if (ways_out.contains(part)) return true;
     begin = end + 1;
   }
   return false;
@@ -108,7 +117,8 @@ std::string dangerous_attribute(const PickleNode& node) {
   const bool named = object != nullptr && object->kind == PickleKind::kGlobal;
   const bool made = object != nullptr && object->items().size() >= 2 &&
                     callee(*object) != "builtins.getattr" && !callee(*object).empty();
-  if (!text || (!named && !made) || (made && leads_out(*text))) return "builtins.getattr";
+  if (!text || text->size() > kPickleNameMax || (!named && !made) || (made && leads_out(*text)))
+    return "builtins.getattr";
   const std::string name = qualified_name(*object) + "." + std::string(*text);
   return named && (leads_out(*text) || is_dangerous(name)) ? name : std::string();
 }
@@ -152,9 +162,11 @@ const PickleNode* argument(const PickleNode& node, std::size_t index) {
 }
 
 bool is_dangerous(std::string_view name) {
-  if (is_in(kDangerousNames, name)) return true;
+  static const Words names = words_of(kDangerousNames);
+  static const Words modules = words_of(kDangerousModules);
+  if (names.contains(name)) return true;
   for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
-    if (is_in(kDangerousModules, name.substr(0, dot))) return true;
+    if (modules.contains(name.substr(0, dot))) return true;
   }
   return false;
 }

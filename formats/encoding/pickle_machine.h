@@ -116,6 +116,7 @@ class PickleMachine {
   void push_kept(PickleKind kind, std::string_view text) {
     push(tree_.add_text(kind, as_bytes(tree_.keep(text)), at_));
   }
+  Result<PickleNode*> global(std::string_view module, std::string_view name);
   Result<void> set_items(PickleNode& target, PickleItems flat);
   Result<void> append(PickleNode& target, PickleItems items);
   Result<void> remember(std::uint64_t index);

@@ -1,10 +1,20 @@
 // The opcodes of protocol 0's text, of objects and names, and of the memo, stack and framing.
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "formats/encoding/pickle_machine.h"
 
 namespace ckptverify {
+
+Result<PickleNode*> PickleMachine::global(std::string_view module, std::string_view name) {
+  if (std::max(module.size(), name.size()) > kPickleNameMax) {
+    return fault("pickle names a class by too long a text; found " +
+                 std::to_string(std::max(module.size(), name.size())) +
+                 " bytes, expected at most " + std::to_string(kPickleNameMax));
+  }
+  return &tree_.add_global(module, name, at_);
+}
 
 /// Protocol 0: operands are lines of text.
 Result<void> PickleMachine::step_text(std::uint8_t opcode) {
@@ -62,13 +72,13 @@ Result<void> PickleMachine::step_text(std::uint8_t opcode) {
 /// GLOBAL and INST: a second line is the name.
 Result<void> PickleMachine::step_names(std::uint8_t opcode, std::string_view module) {
   CKPTVERIFY_TRY(const auto name, reader_.line());
+  CKPTVERIFY_TRY(PickleNode * type, global(module, name));
   if (opcode == 'c') {
-    push(tree_.add_global(module, name, at_));
+    push(*type);
     return {};
   }
   CKPTVERIFY_TRY(const auto arguments, last_to_mark());  // INST
-  PickleNode* parts[] = {&tree_.add_global(module, name, at_),
-                         &tree_.add_sequence(PickleKind::kTuple, arguments, at_)};
+  PickleNode* parts[] = {type, &tree_.add_sequence(PickleKind::kTuple, arguments, at_)};
   drop_to_mark(arguments);
   push(tree_.add_object(PickleKind::kObject, parts, at_));
   return {};
@@ -113,8 +123,9 @@ Result<void> PickleMachine::step_object(std::uint8_t opcode) {
       if (!module || !name) {
         return fault("pickle names a class by what is no string", CauseKind::kPickleDep);
       }
+      CKPTVERIFY_TRY(PickleNode * type, global(*module, *name));
       drop(names);
-      push(tree_.add_global(*module, *name, at_));
+      push(*type);
       return {};
     }
     case 0x82:

@@ -35,6 +35,11 @@ void append_utf8(std::string& text, std::uint32_t point) {
   }
 }
 
+/// Most characters are: they need no decoding.
+bool is_ascii(char character) {
+  return static_cast<std::uint8_t>(character) < 0x80;
+}
+
 /// The code point at `at`, which moves past it; nothing where it is malformed.
 std::optional<std::uint32_t> next_point(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
@@ -77,7 +82,7 @@ Value integer_of_magnitude(bool negative, std::vector<std::byte> big_endian) {
 
 bool is_utf8(std::string_view text, Surrogates surrogates) {
   for (std::size_t at = 0; at < text.size();) {
-    if (static_cast<std::uint8_t>(text[at]) < 0x80) {  // most are
+    if (is_ascii(text[at])) {
       ++at;
       continue;
     }
@@ -92,6 +97,10 @@ Result<std::vector<std::byte>> latin1_of_utf8(std::string_view text) {
   std::vector<std::byte> bytes;
   bytes.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
+    if (is_ascii(text[at])) {
+      bytes.push_back(static_cast<std::byte>(text[at++]));
+      continue;
+    }
     const auto point = next_point(text, at);
     if (!point || *point > 0xff) {
       return malformed("text is no Latin-1; found code point " + std::to_string(point.value_or(0)) +

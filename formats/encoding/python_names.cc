@@ -7,6 +7,13 @@
 #include "formats/encoding/torch_tensor.h"
 
 namespace ckptverify {
+namespace {
+
+// A tuple whose items are one tuple again and again unfolds without end.
+constexpr std::size_t kKeyTextMax = 4096;
+
+}  // namespace
+
 std::string joined(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : path + "." + std::string(key);
 }
@@ -19,6 +26,7 @@ std::string key_text(const PickleNode& key, unsigned depth) {
   if (key.kind == PickleKind::kTuple && depth < 4) {
     std::string text = "(";
     for (std::size_t i = 0; i < key.items().size(); ++i) {
+      if (text.size() > kKeyTextMax) return text + ", ...)";
       text += (i == 0 ? "" : ", ") + key_text(*key.items()[i], depth + 1);
     }
     return text + ")";

@@ -60,9 +60,11 @@ Result<void> TorchWalk::visit_opaque(const PickleNode& node, const std::string& 
 /// its other attributes. Python's private ones only where they hold tensors.
 Result<void> TorchWalk::visit_module(const PickleNode& node, Keep keep) {
   for (const PickleNode* dict : attribute_dicts(node.states())) {
+    CKPTVERIFY_TRY_VOID(look_at_keys(dict->pairs()));
     for (const auto& [key, value] : dict->pairs()) {
       const std::string name = key_text(*key);
       if (name == "_parameters" || name == "_buffers" || name == "_modules") {
+        CKPTVERIFY_TRY_VOID(look_at_keys(value->pairs()));
         for (const auto& [member, object] : value->pairs()) {
           if (object->is_none()) continue;  // a Linear without bias
           CKPTVERIFY_TRY_VOID(visit_at(key_text(*member), *object, keep));
@@ -88,6 +90,7 @@ Result<void> TorchWalk::visit_subclass(const PickleNode& node, Keep keep) {
   std::vector<std::pair<std::string, Node>> parts;
   TorchWalk inner(context_, budget_);
   inner.open_ = open_;
+  inner.repeated_keys_ = repeated_keys_;
   if (is_tensor_function(call.name)) {
     CKPTVERIFY_TRY(auto tensor, rebuild_tensor(call, context_));
     if (is_parameter_class(name)) {  // attributes of a plain tensor are no part of it
@@ -123,6 +126,7 @@ Result<void> TorchWalk::visit_tensor_state(std::string_view type, const PickleNo
 
 void TorchWalk::take_parts(TorchWalk inner, std::vector<std::pair<std::string, Node>>& parts) {
   budget_ = inner.budget_;
+  repeated_keys_ = inner.repeated_keys_;
   for (Entry& entry : inner.objects_.entries) {
     // Two parts of one name would have no order in the digest.
     const auto same = [&](const auto& other) { return other.first == entry.path; };
@@ -138,7 +142,7 @@ void TorchWalk::take_parts(TorchWalk inner, std::vector<std::pair<std::string, N
 /// A torch.save file inside of the pickle: its entries below this path.
 Result<void> TorchWalk::visit_nested_file(const PickleNode& node, Keep keep) {
   if (!context_.read_nested) {
-    objects_.uninterpreted.push_back(path_ + ": a torch.save file inside of the pickle");
+    CKPTVERIFY_TRY_VOID(leave_out(": a torch.save file inside of the pickle"));
     return emit(Opaque{callee(node)}, keep);
   }
   CKPTVERIFY_TRY(const auto file, nested_file(node, context_));

@@ -1,5 +1,6 @@
 // What a PyTorch state is for, from the shape of its root object; and which of its tensors are one.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -17,9 +18,11 @@ bool holds_tensor(const Entry& entry) {
          std::holds_alternative<std::shared_ptr<const Composite>>(entry.node);
 }
 
+using Keys = std::set<std::string, std::less<>>;
+
 /// The root's own keys: of a dictionary, of a LibTorch module, of a list none.
-std::set<std::string> keys_of(const PickleNode& root) {
-  std::set<std::string> keys;
+Keys keys_of(const PickleNode& root) {
+  Keys keys;
   const auto add = [&](const PickleNode& dict) {
     for (const auto& [key, value] : dict.pairs()) {
       if (const auto text = key->string()) keys.insert(std::string(*text));
@@ -33,12 +36,12 @@ std::set<std::string> keys_of(const PickleNode& root) {
   return keys;
 }
 
-bool has_all(const std::set<std::string>& keys, std::initializer_list<std::string_view> wanted) {
+bool has_all(const Keys& keys, std::initializer_list<std::string_view> wanted) {
   return std::all_of(wanted.begin(), wanted.end(),
-                     [&](std::string_view key) { return keys.contains(std::string(key)); });
+                     [&](std::string_view key) { return keys.contains(key); });
 }
 
-bool has_only(const std::set<std::string>& keys, std::initializer_list<std::string_view> allowed) {
+bool has_only(const Keys& keys, std::initializer_list<std::string_view> allowed) {
   return !keys.empty() && std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
     return std::find(allowed.begin(), allowed.end(), key) != allowed.end();
   });
@@ -69,7 +72,7 @@ std::optional<Component> whole_component(const PickleNode& root,
   bool nested = false;   // some key that is no component holds tensors
   bool leaves = true;    // keys of other components are tensors themselves
   for (const Entry& entry : entries) {
-    const std::string first = entry.path.substr(0, entry.path.find('.'));
+    const std::string_view first = std::string_view(entry.path).substr(0, entry.path.find('.'));
     const Component component = component_of_key(first);
     // A flat state dict may begin all its keys with "model.": that is no key of its own.
     if (component == Component::kModel && keys.contains(first)) model = true;

@@ -2,6 +2,9 @@
 #include "formats/encoding/torch_objects.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -18,14 +21,27 @@ constexpr std::size_t kVisitsFree = 250'000;
 constexpr std::size_t kVisitsEachNode = 4;
 // An entry with its path is about 200 bytes, and has at least a node of its own; a pickle of 1 MB
 // stays below 300 MB.
-constexpr std::size_t kBytesFree = 64U << 20;
+constexpr std::size_t kBytesFree = 32U << 20;
 constexpr std::size_t kBytesEachNode = 224;
+// Text that is looked at in the time of one step; what a call is given is looked at by all who ask
+// what it makes.
+constexpr std::size_t kTextEachStep = 8;
+constexpr unsigned kArgumentDepth = 4;
+constexpr std::size_t kWorkFree = 1'000'000;
+constexpr std::size_t kWorkEachReference = 16;
+// Copies of a text, as the name of several entries and as a value.
+constexpr std::size_t kTextCopies = 4;
+// What an entry has besides itself where it could not be interpreted or is a tensor.
+constexpr std::size_t kNoteBytes = 64;
+constexpr std::size_t kPieceBytes = sizeof(Piece) + 64;
 // As many are made room for at once, so that growing does not need the memory twice.
 constexpr std::size_t kReservedMax = 1 << 20;
 // Comparing each key with each other is faster than a table up to here.
 constexpr std::size_t kFewKeys = 8;
 // Shown of the tensors whose other shards are elsewhere.
 constexpr std::size_t kShownMax = 8;
+// Keys that are set twice are listed one by one up to here.
+constexpr std::size_t kRepeatedKeysMax = 64;
 
 bool is_tensor_node(const Node& node) {
   return std::holds_alternative<Tensor>(node) ||
@@ -38,24 +54,121 @@ bool is_plain_container(const PickleNode& node) {
          node.kind == PickleKind::kFrozenSet;
 }
 
+std::size_t text_size(const PickleNode& node) {
+  if (const auto text = node.string()) return text->size();
+  if (const auto bytes = node.bytes()) return bytes->size();
+  return 0;
+}
+
+std::size_t references(const PickleNode& node) {
+  return node.items().size() + 2 * node.pairs().size() + node.added().size() + node.states().size();
+}
+
+/// The index below `size` whose decimal text comes next: 0, 1, 10, 100, 101, ..., 11, ...
+std::size_t next_index(std::size_t index, std::size_t size) {
+  if (index != 0 && index <= (size - 1) / 10) return 10 * index;
+  while (index != 0 && (index % 10 == 9 || index + 1 >= size)) index /= 10;
+  return index + 1;
+}
+
+/// Steps to look at a node and, so many levels down, at what it is made of.
+std::size_t steps(const PickleNode& node, unsigned below) {
+  std::size_t sum = 1 + text_size(node) / kTextEachStep + references(node);
+  if (below == 0) return sum;
+  for (const PickleNode* item : node.items()) sum += steps(*item, below - 1);
+  for (const PickleNode* state : node.states()) sum += steps(*state, below - 1);
+  return sum;
+}
+
+bool is_same_scalar(const PickleNode& a, const PickleNode& b) {
+  if (a.kind != b.kind) return false;
+  return a.kind == PickleKind::kString ? a.string() == b.string() : a.value() == b.value();
+}
+
+/// Bytes that a node has of its own, besides itself.
+std::size_t held_bytes(const Node& node) {
+  if (const auto* value = std::get_if<Value>(&node)) {
+    if (const auto* text = std::get_if<std::string>(value)) return text->size();
+    if (const auto* bytes = std::get_if<ByteString>(value)) return bytes->bytes.size();
+    if (const auto* large = std::get_if<BigInteger>(value)) return large->magnitude.size();
+    return 0;
+  }
+  if (const auto* opaque = std::get_if<Opaque>(&node)) return opaque->type.size();
+  std::size_t sum = kPieceBytes;
+  if (const auto* tensor = std::get_if<Tensor>(&node)) {
+    for (const Piece& piece : tensor->pieces) {
+      if (piece.run.owned != nullptr) sum += piece.run.owned->size();
+    }
+    return sum;
+  }
+  for (const auto& [name, part] : std::get<std::shared_ptr<const Composite>>(node)->parts) {
+    sum += sizeof(part) + name.size() + held_bytes(part);
+  }
+  return sum;
+}
+
 }  // namespace
 
 TorchWalk::TorchWalk(const PickleTree& tree, const TorchContext& context)
-    : TorchWalk(context, {.visits = kVisitsFree + kVisitsEachNode * tree.nodes().size(),
-                          .bytes = kBytesFree + kBytesEachNode * tree.nodes().size()}) {
+    : context_(context), budget_({.visits = kVisitsFree, .work = kWorkFree, .bytes = kBytesFree}) {
+  std::size_t referred = 0;
+  std::size_t text = 0;
+  for (const PickleNode& node : tree.nodes()) {
+    referred += references(node);
+    text += text_size(node);
+  }
+  budget_.visits += kVisitsEachNode * tree.nodes().size();
+  budget_.work += kWorkEachReference * referred + text;
+  budget_.bytes += kBytesEachNode * tree.nodes().size() + kTextCopies * text;
   objects_.entries.reserve(std::min(tree.nodes().size(), kReservedMax));
 }
 
-Result<void> TorchWalk::emit(Node node, Keep keep) {
-  if (keep == Keep::kTensors && !is_tensor_node(node)) return {};
-  const std::size_t cost = sizeof(Entry) + path_.size();
-  if (budget_.bytes < cost) {
+Result<void> TorchWalk::spend_bytes(std::size_t bytes) {
+  if (budget_.bytes < bytes) {
     return Error{.kind = ErrorKind::kUnsupported,
                  .message = "the pickle unfolds to more than its size allows; found " +
                             std::to_string(objects_.entries.size()) + " entries, expected no more"};
   }
-  budget_.bytes -= cost;
-  objects_.entries.push_back({.path = path_, .node = std::move(node)});
+  budget_.bytes -= bytes;
+  return {};
+}
+
+Result<void> TorchWalk::spend_work(std::size_t work) {
+  if (budget_.work < work) {
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "the pickle's objects are shared by too many others; found " +
+                            std::to_string(objects_.entries.size()) + " entries, expected no more"};
+  }
+  budget_.work -= work;
+  return {};
+}
+
+/// What a function does that tells what the node is: a call's arguments are read for it.
+Result<void> TorchWalk::look_at(const PickleNode& node) {
+  const bool made = node.kind == PickleKind::kCall || node.kind == PickleKind::kObject ||
+                    node.kind == PickleKind::kPersistent;
+  return spend_work(steps(node, made ? kArgumentDepth : 0));
+}
+
+Result<void> TorchWalk::look_at_keys(std::span<const PicklePair> pairs) {
+  std::size_t work = 0;
+  for (const auto& [key, value] : pairs) work += steps(*key, 0);
+  return spend_work(work);
+}
+
+Result<void> TorchWalk::emit(Node node, Keep keep) {
+  if (keep == Keep::kTensors && !is_tensor_node(node)) return {};
+  CKPTVERIFY_TRY_VOID(spend_bytes(sizeof(Entry) + path_.size() + held_bytes(node)));
+  Entry& entry = objects_.entries.emplace_back();
+  entry.path = path_;
+  entry.node = std::move(node);
+  return {};
+}
+
+/// What stands at this path is not interpreted.
+Result<void> TorchWalk::leave_out(std::string_view what) {
+  CKPTVERIFY_TRY_VOID(spend_bytes(kNoteBytes + path_.size()));
+  objects_.uninterpreted.push_back(path_ + std::string(what));
   return {};
 }
 
@@ -65,8 +178,9 @@ Result<void> TorchWalk::back_reference(const PickleNode& node, Keep keep) {
   const auto first = std::find(open_.begin(), open_.end(), &node);
   if (std::all_of(first, open_.end(),
                   [](const PickleNode* open) { return is_plain_container(*open); })) {
-    objects_.uninterpreted.push_back((path_.empty() ? "the object" : path_) +
-                                     ": a list or dictionary that contains itself");
+    CKPTVERIFY_TRY_VOID(leave_out(path_.empty()
+                                      ? "the object: a list or dictionary that contains itself"
+                                      : ": a list or dictionary that contains itself"));
   }
   return emit(Opaque{"reference to an enclosing object"}, keep);
 }
@@ -81,7 +195,8 @@ Result<void> TorchWalk::visit(const PickleNode& node, Keep keep) {
                  .offset = node.offset};
   }
   --budget_.visits;
-  if (node.is_scalar()) return emit(node.value(), keep);
+  CKPTVERIFY_TRY_VOID(look_at(node));
+  if (node.is_scalar()) return keep == Keep::kAll ? emit(node.value(), keep) : Result<void>();
   if (std::find(open_.begin(), open_.end(), &node) != open_.end()) {
     return back_reference(node, keep);
   }
@@ -92,6 +207,7 @@ Result<void> TorchWalk::visit(const PickleNode& node, Keep keep) {
 }
 
 Result<void> TorchWalk::visit_at(std::string_view key, const PickleNode& node, Keep keep) {
+  CKPTVERIFY_TRY_VOID(spend_work(key.size() / kTextEachStep));
   const std::size_t size = path_.size();
   if (!path_.empty()) path_ += '.';
   path_ += key;
@@ -116,8 +232,7 @@ Result<void> TorchWalk::visit_open(const PickleNode& node, Keep keep) {
       return emit(Opaque{std::move(name)}, keep);
     }
     case PickleKind::kBuffer:
-      objects_.uninterpreted.push_back(path_ +
-                                       ": bytes that the writer kept outside of the pickle");
+      CKPTVERIFY_TRY_VOID(leave_out(": bytes that the writer kept outside of the pickle"));
       return emit(Opaque{"out-of-band buffer"}, keep);
     case PickleKind::kPersistent: {
       if (!is_storage(node)) {
@@ -127,7 +242,7 @@ Result<void> TorchWalk::visit_open(const PickleNode& node, Keep keep) {
           CKPTVERIFY_TRY(auto tensor, context_.by_id(*node.items()[0]));
           return emit(std::move(tensor), keep);
         }
-        objects_.uninterpreted.push_back(path_ + ": a persistent id that is no storage");
+        CKPTVERIFY_TRY_VOID(leave_out(": a persistent id that is no storage"));
         return emit(Opaque{"persistent id"}, keep);
       }
       CKPTVERIFY_TRY(auto tensor, rebuild_tensor(node, context_));
@@ -142,10 +257,14 @@ Result<void> TorchWalk::visit_open(const PickleNode& node, Keep keep) {
   }
 }
 
+/// In the order of their paths, so that a list of a million is not sorted afterwards.
 Result<void> TorchWalk::visit_list(PickleItems items, Keep keep) {
   if (items.empty()) return emit(Value(EmptyList{}), keep);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    CKPTVERIFY_TRY_VOID(visit_at(std::to_string(i), *items[i], keep));
+  std::array<char, std::numeric_limits<std::size_t>::digits10 + 1> digits;
+  for (std::size_t count = 0, i = 0; count < items.size(); ++count) {
+    const auto end = std::to_chars(digits.begin(), digits.end(), i).ptr;
+    CKPTVERIFY_TRY_VOID(visit_at(std::string_view(digits.begin(), end), *items[i], keep));
+    i = next_index(i, items.size());
   }
   return {};
 }
@@ -166,12 +285,10 @@ Result<void> TorchWalk::visit_set(PickleItems items, Keep keep) {
 /// Which pairs a later one of the same key replaces. Only equal keys of one type are one key.
 std::vector<bool> TorchWalk::overwritten(std::span<const PicklePair> pairs) {
   std::vector<bool> dropped(pairs.size(), false);
-  const auto identity = [](const PickleNode& key) {
-    return std::string(1, static_cast<char>(key.kind)) + key_text(key);
-  };
   const auto drop = [&](std::size_t i) {
     const PickleNode& key = *pairs[i].first;
     dropped[i] = true;
+    if (++repeated_keys_ > kRepeatedKeysMax) return;
     objects_.findings.push_back(
         {.check = "static.pickle",
          .status = Status::kFail,
@@ -185,21 +302,26 @@ std::vector<bool> TorchWalk::overwritten(std::span<const PicklePair> pairs) {
     for (std::size_t i = pairs.size(); i-- > 0;) {
       const PickleNode& key = *pairs[i].first;
       for (std::size_t j = i + 1; j < pairs.size() && key.is_scalar() && !dropped[i]; ++j) {
-        const PickleNode& later = *pairs[j].first;
-        if (key.kind == later.kind && key.value() == later.value()) drop(i);
+        if (is_same_scalar(key, *pairs[j].first)) drop(i);
       }
     }
     return dropped;
   }
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> texts;
+  std::unordered_set<std::string> others;
   for (std::size_t i = pairs.size(); i-- > 0;) {
     const PickleNode& key = *pairs[i].first;
-    if (key.is_scalar() && !seen.insert(identity(key)).second) drop(i);
+    if (!key.is_scalar()) continue;
+    const auto text = key.string();
+    const bool first = text ? texts.insert(*text).second
+                            : others.insert(static_cast<char>(key.kind) + key_text(key)).second;
+    if (!first) drop(i);
   }
   return dropped;
 }
 
 Result<void> TorchWalk::visit_pairs(std::span<const PicklePair> pairs, Keep keep) {
+  CKPTVERIFY_TRY_VOID(look_at_keys(pairs));
   const auto dropped = overwritten(pairs);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (dropped[i]) continue;
@@ -241,6 +363,7 @@ Result<void> TorchWalk::visit_mapping(const PickleNode& node, Keep keep) {
 /// The attributes that BUILD sets.
 Result<void> TorchWalk::visit_states(PickleItems states, Keep keep) {
   for (const PickleNode* dict : attribute_dicts(states)) {
+    CKPTVERIFY_TRY_VOID(look_at(*dict));
     std::vector<PicklePair> kept;
     for (const auto& pair : dict->pairs()) {
       // Module.state_dict() hangs versions on its OrderedDict: no part of the state.
@@ -252,6 +375,14 @@ Result<void> TorchWalk::visit_states(PickleItems states, Keep keep) {
 }
 
 TorchObjects TorchWalk::finish() && {
+  if (repeated_keys_ > kRepeatedKeysMax) {
+    objects_.findings.push_back({.check = "static.pickle",
+                                 .status = Status::kFail,
+                                 .cause = Cause{CauseKind::kLayout},
+                                 .message = "and " +
+                                            std::to_string(repeated_keys_ - kRepeatedKeysMax) +
+                                            " more keys that dictionaries set twice"});
+  }
   if (!local_shards_.empty()) {
     Finding finding{.check = "static.container",
                     .status = Status::kWarn,

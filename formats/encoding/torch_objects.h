@@ -14,7 +14,8 @@
 namespace ckptverify {
 
 struct TorchObjects {
-  std::vector<Entry> entries;  // in the order of the pickle; components and aliases not yet set
+  /// Of lists in the order of paths, of dictionaries in the pickle's; without components, aliases.
+  std::vector<Entry> entries;
   std::vector<Finding> findings;
   std::vector<std::string> uninterpreted;
 };

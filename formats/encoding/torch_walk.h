@@ -22,13 +22,20 @@ class TorchWalk {
 
  private:
   /// What a pickle may ask for. A shared node is walked once a path, so that a few bytes of pickle
-  /// can ask for any number of entries: both grow with the nodes that are really there.
+  /// can ask for any number of entries: all three grow with what is really there.
   struct Budget {
     std::size_t visits = 0;
-    std::size_t bytes = 0;
+    std::size_t work = 0;   // looking at what a node holds, and at its text
+    std::size_t bytes = 0;  // of what is found
   };
 
   TorchWalk(const TorchContext& context, Budget budget) : context_(context), budget_(budget) {}
+
+  Result<void> spend_work(std::size_t work);
+  Result<void> spend_bytes(std::size_t bytes);
+  Result<void> look_at(const PickleNode& node);
+  Result<void> look_at_keys(std::span<const PicklePair> pairs);
+  Result<void> leave_out(std::string_view what);
 
   Result<void> visit_at(std::string_view key, const PickleNode& node, Keep keep);
   Result<void> visit_open(const PickleNode& node, Keep keep);
@@ -61,6 +68,7 @@ class TorchWalk {
   std::vector<const PickleNode*> open_;  // from the root to the node being visited
   std::string path_;                     // of that node
   std::vector<std::string> local_shards_;
+  std::size_t repeated_keys_ = 0;
 };
 
 }  // namespace ckptverify

@@ -118,6 +118,18 @@ TEST(Pickle, RefusesWhatDoesNotFitTheMachine) {
   expect_error("\x80\x02]}b.", CauseKind::kBitrot, 4);        // a list has no state
 }
 
+TEST(Pickle, RefusesAClassOfALongName) {
+  const std::string longest(kPickleNameMax, 'a');
+  const auto named = [](const std::string& module, const std::string& name) {
+    return "\x80\x02"
+           "c" +
+           module + "\n" + name + "\n.";
+  };
+  EXPECT_TRUE(read(named(longest, longest)));
+  expect_error(named(longest + "a", "b"), CauseKind::kBitrot, 2);
+  expect_error(named("a", longest + "b"), CauseKind::kBitrot, 2);
+}
+
 TEST(Pickle, KeepsANodeSmall) {
   EXPECT_EQ(sizeof(PickleNode), 24U);
 }

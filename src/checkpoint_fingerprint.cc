@@ -73,11 +73,18 @@ struct Members {
 
 Fingerprint joined(const Checkpoint& checkpoint, const TensorDigests& digests) {
   Fingerprint result;
+  result.entries.reserve(checkpoint.entries.size());
   std::map<std::string, Members> members;
+  const Entry* last = nullptr;  // neighbours are of one component
+  Members* of_last = nullptr;
   for (const Entry& entry : checkpoint.entries) {
     const auto& digest = result.entries.emplace_back(digest_of(entry.node, digests));
     if (!digest) continue;
-    Members& component = members[component_label(entry)];
+    if (last == nullptr || last->component != entry.component || last->rank != entry.rank) {
+      of_last = &members[component_label(entry)];
+    }
+    last = &entry;
+    Members& component = *of_last;
     component.all.emplace_back(relative_path(entry), *digest);
     if (!std::holds_alternative<Value>(entry.node))
       component.tensors.push_back(component.all.back());

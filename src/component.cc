@@ -167,6 +167,8 @@ constexpr std::array kKeys = {
 
 /// Asked for every entry of a checkpoint, of which there may be millions.
 Component exact_key(std::string_view key) {
+  // Of lists, the indices: no key is one.
+  if (key.empty() || (key[0] >= '0' && key[0] <= '9')) return Component::kOther;
   static const auto rows = [] {
     std::unordered_map<std::string_view, Component> map;
     for (const KeyRow& row : kKeys) map.emplace(row.key, row.component);

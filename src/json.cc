@@ -2,10 +2,6 @@
 // (duplicate keys, depth, integers that turn into floats, a NUL as the end) is refused here.
 #include "ckptverify/json.h"
 
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -190,106 +186,6 @@ std::size_t utf8_sequence_size(std::string_view text) {
   return 0;
 }
 
-namespace {
-
-void write_escaped(std::string& out, char character) {
-  switch (character) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      break;
-  }
-  std::array<char, 8> escape;
-  std::snprintf(escape.data(), escape.size(), "\\u%04x",
-                static_cast<unsigned>(static_cast<unsigned char>(character)));
-  out += escape.data();
-}
-
-void write_string(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const std::size_t size = utf8_sequence_size(text);
-    const auto lead = static_cast<unsigned char>(text[0]);
-    if (size == 0) {
-      out += "\\ufffd";  // a byte that is no UTF-8, as in a file's name: JSON cannot hold it
-    } else if (lead < 0x20 || lead == 0x7f || lead == '"' || lead == '\\') {
-      write_escaped(out, text[0]);
-    } else {
-      out += text.substr(0, size);
-    }
-    text.remove_prefix(std::max<std::size_t>(size, 1));
-  }
-  out += '"';
-}
-
-void write_float(std::string& out, double value) {
-  if (std::isnan(value)) return write_string(out, "nan");
-  if (std::isinf(value)) return write_string(out, value < 0 ? "-inf" : "inf");
-  out += value_text(value);
-}
-
-void break_line(std::string& out, unsigned indent, unsigned depth) {
-  if (indent == 0) return;
-  out += '\n';
-  out.append(std::size_t{indent} * depth, ' ');
-}
-
-void write(std::string& out, const Json& json, unsigned indent, unsigned depth);
-
-void write_array(std::string& out, const Json::Array& array, unsigned indent, unsigned depth) {
-  out += '[';
-  for (std::size_t i = 0; i < array.size(); ++i) {
-    if (i > 0) out += ',';
-    break_line(out, indent, depth + 1);
-    write(out, array[i], indent, depth + 1);
-  }
-  if (!array.empty()) break_line(out, indent, depth);
-  out += ']';
-}
-
-void write_object(std::string& out, const Json::Object& object, unsigned indent, unsigned depth) {
-  out += '{';
-  for (std::size_t i = 0; i < object.size(); ++i) {
-    if (i > 0) out += ',';
-    break_line(out, indent, depth + 1);
-    write_string(out, object[i].first);
-    out += indent == 0 ? ":" : ": ";
-    write(out, object[i].second, indent, depth + 1);
-  }
-  if (!object.empty()) break_line(out, indent, depth);
-  out += '}';
-}
-
-void write(std::string& out, const Json& json, unsigned indent, unsigned depth) {
-  if (const Json::Object* object = json.object()) return write_object(out, *object, indent, depth);
-  if (const Json::Array* array = json.array()) return write_array(out, *array, indent, depth);
-  if (const std::string* string = json.string()) return write_string(out, *string);
-  if (json.is_float()) return write_float(out, *json.number());
-  if (const bool* boolean = json.boolean())
-    out += *boolean ? "true" : "false";
-  else if (const auto integer = json.integer())
-    out += std::to_string(*integer);
-  else if (const auto large = json.unsigned_integer())
-    out += std::to_string(*large);
-  else
-    out += "null";
-}
-
-}  // namespace
-
 Result<Json> Json::parse(std::string_view text) {
   // The library skips the first and ends at the second.
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
@@ -307,12 +203,6 @@ Result<Json> Json::parse(std::string_view text) {
     return Error{.message = std::string("invalid JSON: ") + cause.what(), .offset = consumed};
   }
   return builder.take();
-}
-
-std::string Json::text(unsigned indent) const {
-  std::string out;
-  write(out, *this, indent, 0);
-  return out;
 }
 
 std::optional<std::uint64_t> Json::unsigned_integer() const {

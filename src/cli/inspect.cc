@@ -2,6 +2,7 @@
 #include "src/cli/inspect.h"
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <memory>
 
 #include "ckptverify/path_pattern.h"
@@ -53,6 +54,8 @@ Result<std::vector<ShownEntry>> select(const Checkpoint& checkpoint,
     CKPTVERIFY_TRY(pattern, PathPattern::guess(options.filter));
   }
   std::vector<ShownEntry> shown;
+  const bool all = !pattern && options.component.empty() && options.tensor.empty();
+  if (all) shown.reserve(checkpoint.entries.size());
   for (const Entry& entry : checkpoint.entries) {
     if (!options.component.empty() && component_label(entry) != options.component &&
         component_name(entry.component) != options.component) {
@@ -63,7 +66,7 @@ Result<std::vector<ShownEntry>> select(const Checkpoint& checkpoint,
       CKPTVERIFY_TRY(const bool found, pattern->found_in(entry.path));
       if (!found) continue;
     }
-    shown.push_back({.entry = &entry});
+    shown.emplace_back().entry = &entry;
   }
   if (!options.tensor.empty() && shown.empty()) {
     return Error{ErrorKind::kUsage, "no entry has this path; inspect without --tensor lists them",
@@ -96,7 +99,7 @@ Result<void> add_details(const Checkpoint& checkpoint, const InspectOptions& opt
     if (options.stats) {
       auto found = statistics(checkpoint, *tensor, threads);
       if (!found) return std::move(found).error().about(one.entry->path);
-      one.statistics = *found;
+      one.statistics = std::make_unique<const Statistics>(*found);
     }
   }
   return {};
@@ -122,12 +125,11 @@ Result<void> show(const Checkpoint& checkpoint, const InspectOptions& options) {
     print_tree(checkpoint, shown);
     return {};
   }
-  Json json = inspect_json(checkpoint, shown);
+  std::optional<Json> elements;
   if (options.print) {
-    CKPTVERIFY_TRY(Json values, values_json(checkpoint, *shown.front().entry, options.limit));
-    json.set("elements", std::move(values));
+    CKPTVERIFY_TRY(elements, values_json(checkpoint, *shown.front().entry, options.limit));
   }
-  print_json(json);
+  write_inspect_json(std::cout, checkpoint, shown, elements);
   return {};
 }
 

@@ -1,4 +1,5 @@
-// The JSON of `inspect`.
+// The JSON of `inspect`, row by row: a checkpoint of a few megabytes may have a million values.
+#include "ckptverify/json_writer.h"
 #include "src/cli/inspect_output.h"
 
 namespace ckptverify::cli {
@@ -32,62 +33,78 @@ Json statistics_json(const Statistics& statistics) {
   return json;
 }
 
-Json tensor_json(const ShownEntry& shown, const Tensor& tensor, const std::string& label) {
-  const Entry& entry = *shown.entry;
-  Json row = Json::Object{{"path", entry.path},
-                          {"dtype", dtype_name(tensor.dtype)},
-                          {"shape", shape_json(tensor)},
-                          {"bytes", logical_size(tensor)},
-                          {"component", label}};
-  if (!shown.digest.empty()) row.set("digest", shown.digest);
-  if (!entry.alias_of.empty()) row.set("alias_of", entry.alias_of);
-  if (tensor.absent) row.set("absent", true);
-  if (shown.statistics) row.set("statistics", statistics_json(*shown.statistics));
-  return row;
+void write_details(JsonWriter& json, const ShownEntry& shown) {
+  if (!shown.digest.empty()) json.text("digest", shown.digest);
 }
 
-Json value_row(const ShownEntry& shown, const Value& value, const std::string& label) {
-  Json row = Json::Object{{"path", shown.entry->path},
-                          {"type", value_type(value)},
-                          {"value", value_json(value)},
-                          {"component", label}};
-  if (!shown.digest.empty()) row.set("digest", shown.digest);
-  return row;
+void write_tensor(JsonWriter& json, const ShownEntry& shown, const Tensor& tensor) {
+  const Entry& entry = *shown.entry;
+  json.begin_object();
+  json.text("path", entry.path);
+  json.text("dtype", dtype_name(tensor.dtype));
+  json.member("shape", shape_json(tensor));
+  json.member("bytes", logical_size(tensor));
+  json.text("component", component_label(entry));
+  write_details(json, shown);
+  if (!entry.alias_of.empty()) json.text("alias_of", entry.alias_of);
+  if (tensor.absent) json.member("absent", true);
+  if (shown.statistics) json.member("statistics", statistics_json(*shown.statistics));
+  json.end();
+}
+
+void write_value(JsonWriter& json, const ShownEntry& shown, const Value& value) {
+  json.begin_object();
+  json.text("path", shown.entry->path);
+  json.text("type", value_type(value));
+  json.member("value", value_json(value));
+  json.text("component", component_label(*shown.entry));
+  write_details(json, shown);
+  json.end();
+}
+
+void write_opaque(JsonWriter& json, const ShownEntry& shown) {
+  const Entry& entry = *shown.entry;
+  const auto* object = std::get_if<Opaque>(&entry.node);
+  const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&entry.node);
+  if (object == nullptr && composite == nullptr) return;
+  json.begin_object();
+  json.text("path", entry.path);
+  json.text("type", object != nullptr ? object->type : (*composite)->kind);
+  json.text("component", component_label(entry));
+  if (composite != nullptr) {
+    json.member("parts", parts_json(**composite));
+    write_details(json, shown);
+  }
+  json.end();
 }
 
 }  // namespace
 
-Json inspect_json(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown) {
-  Json::Array tensors;
-  Json::Array values;
-  Json::Array opaque;
+void write_inspect_json(std::ostream& out, const Checkpoint& checkpoint,
+                        const std::vector<ShownEntry>& shown, const std::optional<Json>& elements) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.text("schema", "ckptverify.inspect/1");
+  json.text("format", checkpoint.format);
+  json.begin_array("tensors");
   for (const ShownEntry& one : shown) {
-    const Entry& entry = *one.entry;
-    const std::string label = component_label(entry);
-    if (const auto* tensor = std::get_if<Tensor>(&entry.node)) {
-      tensors.push_back(tensor_json(one, *tensor, label));
-    } else if (const auto* value = std::get_if<Value>(&entry.node)) {
-      values.push_back(value_row(one, *value, label));
-    } else if (const auto* object = std::get_if<Opaque>(&entry.node)) {
-      opaque.push_back(
-          Json::Object{{"path", entry.path}, {"type", object->type}, {"component", label}});
-    } else {
-      const auto& composite = *std::get<std::shared_ptr<const Composite>>(entry.node);
-      Json row = Json::Object{{"path", entry.path},
-                              {"type", composite.kind},
-                              {"component", label},
-                              {"parts", parts_json(composite)}};
-      if (!one.digest.empty()) row.set("digest", one.digest);
-      opaque.push_back(std::move(row));
+    if (const auto* tensor = std::get_if<Tensor>(&one.entry->node)) {
+      write_tensor(json, one, *tensor);
     }
   }
-  return Json::Object{{"schema", "ckptverify.inspect/1"},
-                      {"format", checkpoint.format},
-                      {"tensors", std::move(tensors)},
-                      {"values", std::move(values)},
-                      {"opaque", std::move(opaque)},
-                      {"uninterpreted", Json::Array(checkpoint.uninterpreted.begin(),
-                                                    checkpoint.uninterpreted.end())}};
+  json.end();
+  json.begin_array("values");
+  for (const ShownEntry& one : shown) {
+    if (const auto* value = std::get_if<Value>(&one.entry->node)) write_value(json, one, *value);
+  }
+  json.end();
+  json.begin_array("opaque");
+  for (const ShownEntry& one : shown) write_opaque(json, one);
+  json.end();
+  json.member("uninterpreted",
+              Json::Array(checkpoint.uninterpreted.begin(), checkpoint.uninterpreted.end()));
+  if (elements) json.member("elements", *elements);
+  json.end();
 }
 
 }  // namespace ckptverify::cli

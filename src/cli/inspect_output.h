@@ -1,6 +1,8 @@
 // What `inspect` shows of a checkpoint: a tree by component for people, JSON for programs.
 #pragma once
 
+#include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ namespace ckptverify::cli {
 struct ShownEntry {
   const Entry* entry = nullptr;
   std::string digest = {};  // empty: not asked for, or it has none
-  std::optional<Statistics> statistics = {};
+  std::unique_ptr<const Statistics> statistics = {};
 };
 
 /// Bytes of an entry's tensors; of an alias none, since they are another's.
@@ -23,7 +25,9 @@ std::uint64_t own_bytes(const Entry& entry);
 /// A tree by component, with sizes and shares of all tensors' bytes.
 void print_tree(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown);
 
-Json inspect_json(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown);
+/// `elements` are those of values_json(), where they are asked for.
+void write_inspect_json(std::ostream& out, const Checkpoint& checkpoint,
+                        const std::vector<ShownEntry>& shown, const std::optional<Json>& elements);
 
 /// The first `limit` elements of a tensor with their indices; in a row what the last dimension has.
 Result<void> print_values(const Checkpoint& checkpoint, const Entry& entry, std::uint64_t limit);

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <unordered_map>
 
 #include "ckptverify/count_text.h"
+#include "src/cli/inspect_order.h"
 #include "src/cli/inspect_output.h"
 
 namespace ckptverify::cli {
@@ -17,35 +19,7 @@ namespace {
 constexpr std::size_t kLevelsMax = 12;
 constexpr std::size_t kNameWidth = 34;
 constexpr std::size_t kTypeWidth = 26;
-
-/// Digits count as one number: "layers.9" comes before "layers.10".
-bool natural_less(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const std::size_t first_end = std::min(a.find_first_not_of("0123456789", i), a.size());
-      const std::size_t second_end = std::min(b.find_first_not_of("0123456789", j), b.size());
-      const std::size_t first_size = first_end - i;
-      const std::size_t second_size = second_end - j;
-      if (first_size != second_size) return first_size < second_size;
-      const int order = a.substr(i, first_size).compare(b.substr(j, second_size));
-      if (order != 0) return order < 0;
-      i = first_end;
-      j = second_end;
-      continue;
-    }
-    // A dot ends a name and comes before everything that goes on.
-    const auto rank = [](char c) {
-      return c == '.' ? -1 : static_cast<int>(static_cast<unsigned char>(c));
-    };
-    if (a[i] != b[j]) return rank(a[i]) < rank(b[j]);
-    ++i;
-    ++j;
-  }
-  return a.size() - i < b.size() - j;
-}
+constexpr std::size_t kBufferSize = std::size_t{1} << 16;  // of text that is printed at once
 
 /// The ends of a path's modules: positions behind each dot, as many as get a line.
 std::vector<std::size_t> module_ends(std::string_view path) {
@@ -105,34 +79,62 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + "... (" + std::to_string(text.size()) + " characters)";
 }
 
+/// Stable. Most comparisons end at the first bytes.
+void sort_naturally(std::vector<const ShownEntry*>& entries) {
+  struct Place {
+    std::uint64_t prefix;
+    std::string_view path;
+    const ShownEntry* shown;
+  };
+  std::vector<Place> places;
+  places.reserve(entries.size());
+  for (const ShownEntry* one : entries) {
+    const std::string_view path = relative_path(*one->entry);
+    places.push_back({natural_prefix(path), path, one});
+  }
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return a.prefix != b.prefix ? a.prefix < b.prefix : natural_less(a.path, b.path);
+  });
+  std::transform(places.begin(), places.end(), entries.begin(),
+                 [](const Place& place) { return place.shown; });
+}
+
 class Tree {
  public:
   Tree(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown)
       : checkpoint_(checkpoint) {
     for (const Entry& entry : checkpoint.entries) all_bytes_ += own_bytes(entry);
-    for (const ShownEntry& one : shown) groups_[component_label(*one.entry)].push_back(&one);
+    const Entry* last = nullptr;  // neighbours are of one component
+    std::vector<const ShownEntry*>* group = nullptr;
+    for (const ShownEntry& one : shown) {
+      const Entry& entry = *one.entry;
+      if (last == nullptr || last->component != entry.component || last->rank != entry.rank) {
+        group = &groups_[component_label(entry)];
+      }
+      last = &entry;
+      group->push_back(&one);
+    }
   }
 
   void print() {
-    std::cout << "format " << checkpoint_.format << ", "
-              << count_text(checkpoint_.files.size(), "file") << ", "
-              << count_text(checkpoint_.entries.size(), "entry") << ", " << size_text(all_bytes_)
-              << " of tensors\n";
+    text_ = "format " + checkpoint_.format + ", " + count_text(checkpoint_.files.size(), "file") +
+            ", " + count_text(checkpoint_.entries.size(), "entry") + ", " + size_text(all_bytes_) +
+            " of tensors\n";
     for (const Component component : components()) {
       for (auto& [label, entries] : groups_) {
         if (entries.front()->entry->component == component) print_group(label, entries);
       }
     }
     for (const std::string& what : checkpoint_.uninterpreted) {
-      std::cout << "\nnot interpreted: " << plain_text(what) << '\n';
+      text_ += "\nnot interpreted: " + plain_text(what) + "\n";
+      hand_on(kBufferSize);
     }
+    hand_on(0);
   }
 
  private:
   void print_group(const std::string& label, std::vector<const ShownEntry*>& entries) {
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
-      return natural_less(relative_path(*a->entry), relative_path(*b->entry));
-    });
+    sort_naturally(entries);
     totals_.clear();
     Total whole;
     for (const ShownEntry* one : entries) {
@@ -145,10 +147,9 @@ class Tree {
         ++total.entries;
       }
     }
-    std::cout << '\n'
-              << padded(label, kNameWidth) << "  "
-              << padded(count_text(entries.size(), "entry"), kTypeWidth) << "  "
-              << size_and_share(whole.bytes, all_bytes_) << '\n';
+    text_ += "\n" + padded(label, kNameWidth) + "  " +
+             padded(count_text(entries.size(), "entry"), kTypeWidth) + "  " +
+             size_and_share(whole.bytes, all_bytes_) + "\n";
     std::string_view previous;
     for (const ShownEntry* one : entries) {
       const std::string_view path = relative_path(*one->entry);
@@ -170,18 +171,30 @@ class Tree {
         continue;  // joined with its only module
       }
       if (previous.substr(0, module.size()) != module) {
-        std::cout << std::string(indent, ' ')
-                  << padded(plain_text(path.substr(start, ends[i] - start - 1)),
-                            kNameWidth - std::min(indent, kNameWidth))
-                  << "  " << padded(count_text(total.entries, "entry"), kTypeWidth) << "  "
-                  << size_and_share(total.bytes, all_bytes_) << '\n';
+        add_name(path.substr(start, ends[i] - start - 1), indent);
+        text_ += padded(count_text(total.entries, "entry"), kTypeWidth) + "  " +
+                 size_and_share(total.bytes, all_bytes_) + "\n";
       }
       start = ends[i];
       indent += 2;
     }
-    std::cout << std::string(indent, ' ')
-              << padded(plain_text(path.substr(start)), kNameWidth - std::min(indent, kNameWidth))
-              << "  " << node_text(shown) << '\n';
+    add_name(path.substr(start), indent);
+    text_ += node_text(shown);
+    text_ += '\n';
+    hand_on(kBufferSize);
+  }
+
+  void add_name(std::string_view name, std::size_t indent) {
+    text_.append(indent, ' ');
+    text_ += padded(plain_text(name), kNameWidth - std::min(indent, kNameWidth));
+    text_ += "  ";
+  }
+
+  /// Prints what has been made, once it is more than `size`.
+  void hand_on(std::size_t size) {
+    if (text_.size() <= size) return;
+    std::cout << text_;
+    text_.clear();
   }
 
   std::string node_text(const ShownEntry& shown) const {
@@ -215,8 +228,9 @@ class Tree {
 
   const Checkpoint& checkpoint_;
   std::uint64_t all_bytes_ = 0;
+  std::string text_;  // not yet printed
   std::map<std::string, std::vector<const ShownEntry*>> groups_;
-  std::map<std::string_view, Total> totals_;  // of one group, by module
+  std::unordered_map<std::string_view, Total> totals_;  // of one group, by module
 };
 
 std::uint64_t bytes_of(const Node& node) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ckptverify {
 namespace {
 
@@ -63,6 +65,27 @@ TEST(SortEntries, SortsByPathAndFinds) {
   EXPECT_EQ(find_entry(checkpoint, "a.b"), &checkpoint.entries[2]);
   EXPECT_EQ(find_entry(checkpoint, "a.c"), nullptr);
   EXPECT_EQ(find_entry(checkpoint, "z"), nullptr);
+}
+
+TEST(SortEntries, MovesEachEntryWithItsPath) {
+  Checkpoint checkpoint;
+  std::vector<std::string> expected;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    const std::int64_t number = i * 387 % 1000;
+    // Some part before the eighth byte, some after it, some are a part of another.
+    const std::string path = (number % 3 == 0 ? "" : "long.prefix.") + std::to_string(number) +
+                             (number % 7 == 0 ? std::string(1, '\0') : "");
+    expected.push_back(path);
+    checkpoint.entries.push_back(value_entry(path, number));
+  }
+  std::sort(expected.begin(), expected.end());
+  sort_entries(checkpoint);
+  EXPECT_EQ(paths(checkpoint), expected);
+  for (const Entry& entry : checkpoint.entries) {
+    const auto number = std::get<std::int64_t>(std::get<Value>(entry.node));
+    EXPECT_NE(entry.path.find(std::to_string(number)), std::string::npos) << entry.path;
+  }
+  EXPECT_TRUE(checkpoint.findings.empty());
 }
 
 TEST(SortEntries, TellsDuplicatesApartAndReportsEach) {

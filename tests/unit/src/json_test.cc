@@ -6,7 +6,10 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
+
+#include "ckptverify/json_writer.h"
 
 namespace ckptverify {
 namespace {
@@ -172,6 +175,50 @@ TEST(JsonText, IndentsWhenAsked) {
   Json json;
   json.set("a", Json::Array{1, 2}).set("b", Json::Object()).set("c", Json::Array());
   EXPECT_EQ(json.text(2), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": []\n}");
+}
+
+TEST(JsonWriter, WritesWhatTheValueWouldBe) {
+  const Json value = Json::Object{
+      {"name", "a \"b\"\n\xc3\xa9\x01"},
+      {"rows",
+       Json::Array{Json::Object{{"shape", Json::Array{1, 2}}, {"none", Json()}}, Json::Object{}}},
+      {"empty", Json::Array{}},
+      {"last", Json::Object{{"deep", Json::Array{Json::Object{{"x", 1.5}}}}}}};
+  std::ostringstream out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.text("name", *value.find("name")->string());
+  json.begin_array("rows");
+  json.begin_object();
+  json.member("shape", Json::Array{1, 2});
+  json.member("none", Json());
+  json.end();
+  json.begin_object();
+  json.end();
+  json.end();
+  json.begin_array("empty");
+  json.end();
+  json.member("last", *value.find("last"));
+  json.end();
+  EXPECT_EQ(out.str(), value.text(2) + "\n");
+}
+
+TEST(JsonWriter, HandsOnMoreThanItKeeps) {
+  Json::Array rows;
+  std::ostringstream out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.begin_array("rows");
+  for (int i = 0; i < 10'000; ++i) {
+    rows.push_back(Json::Object{{"number", i}});
+    json.begin_object();
+    json.member("number", i);
+    json.end();
+  }
+  EXPECT_FALSE(out.str().empty());
+  json.end();
+  json.end();
+  EXPECT_EQ(out.str(), Json(Json::Object{{"rows", std::move(rows)}}).text(2) + "\n");
 }
 
 TEST(Json, FindsMembersOfObjectsOnly) {

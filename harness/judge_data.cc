@@ -57,6 +57,20 @@ bool cursor_is_wrong(const Judgement& judgement) {
                      });
 }
 
+/// Of a first batch that the reference drew elsewhere: the cursor's fault, unless batches come from
+/// random numbers that are there as well.
+void explain_origin(const Case& subject, const Judgement& judgement, const StepEvent& origin,
+                    Finding& finding) {
+  const std::string source = drawn_from(*subject.resumed.first(), *expected_first(subject), origin);
+  if (cursor_is_wrong(judgement) || (source.empty() && !follows_lost_rng(subject, judgement))) {
+    finding.cause = cause(CauseKind::kDataCursor);
+    return;
+  }
+  finding.evidence.push_back({"follows", "the batches are drawn from random numbers" +
+                                             (source.empty() ? "" : ", source " + source) +
+                                             ", which are wrong"});
+}
+
 Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
   Finding finding{.check = "data.next_batch",
                   .status = Status::kNotObserved,
@@ -79,14 +93,7 @@ Finding next_batch_finding(const Case& subject, const Judgement& judgement) {
   finding.evidence.push_back({"found batch", found->batch->text()});
   finding.evidence.push_back({"expected batch", expected->batch->text()});
   if (const auto origin = batch_origin(subject, *found->batch)) {
-    const std::string source = drawn_from(*found, *expected, *subject.reference.step(*origin));
-    const bool follows =
-        !cursor_is_wrong(judgement) && (!source.empty() || follows_lost_rng(subject, judgement));
-    if (!follows) finding.cause = cause(CauseKind::kDataCursor);
-    if (follows)
-      finding.evidence.push_back({"follows", "the batches are drawn from random numbers" +
-                                                 (source.empty() ? "" : ", source " + source) +
-                                                 ", which are wrong"});
+    explain_origin(subject, judgement, *subject.reference.step(*origin), finding);
     finding.message = "the first batch after the restore is the reference's of " +
                       step_text(*origin) + ", expected that of " + step_text(expected->step);
     finding.evidence.push_back({"equals instead", "the batch of " + step_text(*origin)});
@@ -175,7 +182,7 @@ bool rng_unused(const Case& subject, const std::set<std::string>& paths) {
   std::set<std::string, std::less<>> still;
   for (const auto& [source, digest] : sources)
     if (std::all_of(subject.reference.steps.begin(), subject.reference.steps.end(),
-                    [&](const auto& step) {
+                    [&source = source, &digest = digest](const auto& step) {
                       const auto now = step.second->rng.find(source);
                       return now != step.second->rng.end() && now->second == digest;
                     }))

@@ -226,7 +226,7 @@ void TagReader::check_data_ranks(std::uint32_t model_rank, ModelRank& rank) {
         assembly_.fail(CauseKind::kUncommitted, assembly_.directory().name(),
                        "the model's state of data rank " + std::to_string(number) +
                            " is left over from a save by more ranks; expected " +
-                           count_text(data_ranks, "rank"));
+                           count_text(static_cast<std::uint64_t>(data_ranks), "rank"));
   }
   const bool partitioned = rank.layout && !rank.layout->groups.empty();
   if (!partitioned && rank.optimizer_files.empty()) return;

@@ -224,6 +224,32 @@ TEST(Experiment, GoesByTheFilesOfATrainerThatTellsNothing) {
   expect_same_run(seen);
 }
 
+TEST(Experiment, LeavesASaveThatTheTrainerWentPastWithoutWaiting) {
+  const Directory directory;
+  Plan plan = odd_plan("normal", new_mark());
+  plan.save_step = 4;  // it saves every five steps
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_TRUE(record);
+  const RunRecord& reference = record->observations.reference;
+  EXPECT_EQ(reference.overdue, "");
+  EXPECT_FALSE(reference.held_at);
+  ASSERT_TRUE(reference.missed_save);
+  EXPECT_EQ(reference.missed_save->step, 4U);
+  EXPECT_EQ(reference.missed_save->path,
+            (directory.path() / "out/run/reference/checkpoints/step-4").string());
+  EXPECT_THAT(reference.missed_save->files, HasSubstr("checkpoints/step-5/"));
+  EXPECT_EQ(record->phases.size(), 1U);
+}
+
+TEST(Experiment, SeesThatTheRestoredStepIsSavedAgain) {
+  const Directory fresh;
+  EXPECT_TRUE(run_odd("ignore-resume", fresh).observations.resumed_saved_again);
+  const Directory resumed;
+  EXPECT_FALSE(run_odd("normal", resumed).observations.resumed_saved_again);
+}
+
 TEST(Experiment, StopsWhereTheReferenceFails) {
   const Directory directory;
   const ExperimentRecord record = run_odd("crash-in-training", directory);

@@ -60,11 +60,11 @@ Result<void> TorchWalk::visit_opaque(const PickleNode& node, const std::string& 
 /// its other attributes. Python's private ones only where they hold tensors.
 Result<void> TorchWalk::visit_module(const PickleNode& node, Keep keep) {
   for (const PickleNode* dict : attribute_dicts(node.states())) {
-    CKPTVERIFY_TRY_VOID(look_at_keys(dict->pairs()));
+    CKPTVERIFY_TRY_VOID(budget_.read_keys(dict->pairs()));
     for (const auto& [key, value] : dict->pairs()) {
       const std::string name = key_text(*key);
       if (name == "_parameters" || name == "_buffers" || name == "_modules") {
-        CKPTVERIFY_TRY_VOID(look_at_keys(value->pairs()));
+        CKPTVERIFY_TRY_VOID(budget_.read_keys(value->pairs()));
         for (const auto& [member, object] : value->pairs()) {
           if (object->is_none()) continue;  // a Linear without bias
           CKPTVERIFY_TRY_VOID(visit_at(key_text(*member), *object, keep));

@@ -16,24 +16,6 @@
 namespace ckptverify {
 namespace {
 
-// An honest pickle is walked node by node, a shared node some times more often.
-constexpr std::size_t kVisitsFree = 250'000;
-constexpr std::size_t kVisitsEachNode = 4;
-// An entry with its path is about 200 bytes, and has at least a node of its own; a pickle of 1 MB
-// stays below 300 MB.
-constexpr std::size_t kBytesFree = 32U << 20;
-constexpr std::size_t kBytesEachNode = 224;
-// Text that is looked at in the time of one step; what a call is given is looked at by all who ask
-// what it makes.
-constexpr std::size_t kTextEachStep = 8;
-constexpr unsigned kArgumentDepth = 4;
-constexpr std::size_t kWorkFree = 1'000'000;
-constexpr std::size_t kWorkEachReference = 16;
-// Copies of a text, as the name of several entries and as a value.
-constexpr std::size_t kTextCopies = 4;
-// What an entry has besides itself where it could not be interpreted or is a tensor.
-constexpr std::size_t kNoteBytes = 64;
-constexpr std::size_t kPieceBytes = sizeof(Piece) + 64;
 // As many are made room for at once, so that growing does not need the memory twice.
 constexpr std::size_t kReservedMax = 1 << 20;
 // Comparing each key with each other is faster than a table up to here.
@@ -54,16 +36,6 @@ bool is_plain_container(const PickleNode& node) {
          node.kind == PickleKind::kFrozenSet;
 }
 
-std::size_t text_size(const PickleNode& node) {
-  if (const auto text = node.string()) return text->size();
-  if (const auto bytes = node.bytes()) return bytes->size();
-  return 0;
-}
-
-std::size_t references(const PickleNode& node) {
-  return node.items().size() + 2 * node.pairs().size() + node.added().size() + node.states().size();
-}
-
 /// The index below `size` whose decimal text comes next: 0, 1, 10, 100, 101, ..., 11, ...
 std::size_t next_index(std::size_t index, std::size_t size) {
   if (index != 0 && index <= (size - 1) / 10) return 10 * index;
@@ -71,94 +43,21 @@ std::size_t next_index(std::size_t index, std::size_t size) {
   return index + 1;
 }
 
-/// Steps to look at a node and, so many levels down, at what it is made of.
-std::size_t steps(const PickleNode& node, unsigned below) {
-  std::size_t sum = 1 + text_size(node) / kTextEachStep + references(node);
-  if (below == 0) return sum;
-  for (const PickleNode* item : node.items()) sum += steps(*item, below - 1);
-  for (const PickleNode* state : node.states()) sum += steps(*state, below - 1);
-  return sum;
-}
-
 bool is_same_scalar(const PickleNode& a, const PickleNode& b) {
   if (a.kind != b.kind) return false;
   return a.kind == PickleKind::kString ? a.string() == b.string() : a.value() == b.value();
 }
 
-/// Bytes that a node has of its own, besides itself.
-std::size_t held_bytes(const Node& node) {
-  if (const auto* value = std::get_if<Value>(&node)) {
-    if (const auto* text = std::get_if<std::string>(value)) return text->size();
-    if (const auto* bytes = std::get_if<ByteString>(value)) return bytes->bytes.size();
-    if (const auto* large = std::get_if<BigInteger>(value)) return large->magnitude.size();
-    return 0;
-  }
-  if (const auto* opaque = std::get_if<Opaque>(&node)) return opaque->type.size();
-  std::size_t sum = kPieceBytes;
-  if (const auto* tensor = std::get_if<Tensor>(&node)) {
-    for (const Piece& piece : tensor->pieces) {
-      if (piece.run.owned != nullptr) sum += piece.run.owned->size();
-    }
-    return sum;
-  }
-  for (const auto& [name, part] : std::get<std::shared_ptr<const Composite>>(node)->parts) {
-    sum += sizeof(part) + name.size() + held_bytes(part);
-  }
-  return sum;
-}
-
 }  // namespace
 
 TorchWalk::TorchWalk(const PickleTree& tree, const TorchContext& context)
-    : context_(context), budget_({.visits = kVisitsFree, .work = kWorkFree, .bytes = kBytesFree}) {
-  std::size_t referred = 0;
-  std::size_t text = 0;
-  for (const PickleNode& node : tree.nodes()) {
-    referred += references(node);
-    text += text_size(node);
-  }
-  budget_.visits += kVisitsEachNode * tree.nodes().size();
-  budget_.work += kWorkEachReference * referred + text;
-  budget_.bytes += kBytesEachNode * tree.nodes().size() + kTextCopies * text;
+    : TorchWalk(context, TorchBudget(tree)) {
   objects_.entries.reserve(std::min(tree.nodes().size(), kReservedMax));
-}
-
-Result<void> TorchWalk::spend_bytes(std::size_t bytes) {
-  if (budget_.bytes < bytes) {
-    return Error{.kind = ErrorKind::kUnsupported,
-                 .message = "the pickle unfolds to more than its size allows; found " +
-                            std::to_string(objects_.entries.size()) + " entries, expected no more"};
-  }
-  budget_.bytes -= bytes;
-  return {};
-}
-
-Result<void> TorchWalk::spend_work(std::size_t work) {
-  if (budget_.work < work) {
-    return Error{.kind = ErrorKind::kUnsupported,
-                 .message = "the pickle's objects are shared by too many others; found " +
-                            std::to_string(objects_.entries.size()) + " entries, expected no more"};
-  }
-  budget_.work -= work;
-  return {};
-}
-
-/// What a function does that tells what the node is: a call's arguments are read for it.
-Result<void> TorchWalk::look_at(const PickleNode& node) {
-  const bool made = node.kind == PickleKind::kCall || node.kind == PickleKind::kObject ||
-                    node.kind == PickleKind::kPersistent;
-  return spend_work(steps(node, made ? kArgumentDepth : 0));
-}
-
-Result<void> TorchWalk::look_at_keys(std::span<const PicklePair> pairs) {
-  std::size_t work = 0;
-  for (const auto& [key, value] : pairs) work += steps(*key, 0);
-  return spend_work(work);
 }
 
 Result<void> TorchWalk::emit(Node node, Keep keep) {
   if (keep == Keep::kTensors && !is_tensor_node(node)) return {};
-  CKPTVERIFY_TRY_VOID(spend_bytes(sizeof(Entry) + path_.size() + held_bytes(node)));
+  CKPTVERIFY_TRY_VOID(budget_.keep(path_, node));
   Entry& entry = objects_.entries.emplace_back();
   entry.path = path_;
   entry.node = std::move(node);
@@ -167,7 +66,7 @@ Result<void> TorchWalk::emit(Node node, Keep keep) {
 
 /// What stands at this path is not interpreted.
 Result<void> TorchWalk::leave_out(std::string_view what) {
-  CKPTVERIFY_TRY_VOID(spend_bytes(kNoteBytes + path_.size()));
+  CKPTVERIFY_TRY_VOID(budget_.keep_note(path_));
   objects_.uninterpreted.push_back(path_ + std::string(what));
   return {};
 }
@@ -186,16 +85,13 @@ Result<void> TorchWalk::back_reference(const PickleNode& node, Keep keep) {
 }
 
 Result<void> TorchWalk::visit(const PickleNode& node, Keep keep) {
-  if (open_.size() >= kPickleDepthMax || budget_.visits == 0) {
+  if (open_.size() >= kPickleDepthMax) {
     return Error{.kind = ErrorKind::kUnsupported,
-                 .message =
-                     "the pickle's objects nest too deep or unfold to too many; expected at "
-                     "most " +
-                     std::to_string(kPickleDepthMax) + " levels",
+                 .message = "the pickle's objects nest too deep; expected at most " +
+                            std::to_string(kPickleDepthMax) + " levels",
                  .offset = node.offset};
   }
-  --budget_.visits;
-  CKPTVERIFY_TRY_VOID(look_at(node));
+  CKPTVERIFY_TRY_VOID(budget_.visit(node));
   if (node.is_scalar()) return keep == Keep::kAll ? emit(node.value(), keep) : Result<void>();
   if (std::find(open_.begin(), open_.end(), &node) != open_.end()) {
     return back_reference(node, keep);
@@ -207,7 +103,7 @@ Result<void> TorchWalk::visit(const PickleNode& node, Keep keep) {
 }
 
 Result<void> TorchWalk::visit_at(std::string_view key, const PickleNode& node, Keep keep) {
-  CKPTVERIFY_TRY_VOID(spend_work(key.size() / kTextEachStep));
+  CKPTVERIFY_TRY_VOID(budget_.read_text(key.size()));
   const std::size_t size = path_.size();
   if (!path_.empty()) path_ += '.';
   path_ += key;
@@ -321,7 +217,7 @@ std::vector<bool> TorchWalk::overwritten(std::span<const PicklePair> pairs) {
 }
 
 Result<void> TorchWalk::visit_pairs(std::span<const PicklePair> pairs, Keep keep) {
-  CKPTVERIFY_TRY_VOID(look_at_keys(pairs));
+  CKPTVERIFY_TRY_VOID(budget_.read_keys(pairs));
   const auto dropped = overwritten(pairs);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (dropped[i]) continue;
@@ -363,7 +259,6 @@ Result<void> TorchWalk::visit_mapping(const PickleNode& node, Keep keep) {
 /// The attributes that BUILD sets.
 Result<void> TorchWalk::visit_states(PickleItems states, Keep keep) {
   for (const PickleNode* dict : attribute_dicts(states)) {
-    CKPTVERIFY_TRY_VOID(look_at(*dict));
     std::vector<PicklePair> kept;
     for (const auto& pair : dict->pairs()) {
       // Module.state_dict() hangs versions on its OrderedDict: no part of the state.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/encoding/torch_budget.h"
 #include "formats/encoding/torch_objects.h"
 
 namespace ckptverify {
@@ -21,20 +22,8 @@ class TorchWalk {
   TorchObjects finish() &&;
 
  private:
-  /// What a pickle may ask for. A shared node is walked once a path, so that a few bytes of pickle
-  /// can ask for any number of entries: all three grow with what is really there.
-  struct Budget {
-    std::size_t visits = 0;
-    std::size_t work = 0;   // looking at what a node holds, and at its text
-    std::size_t bytes = 0;  // of what is found
-  };
+  TorchWalk(const TorchContext& context, TorchBudget budget) : context_(context), budget_(budget) {}
 
-  TorchWalk(const TorchContext& context, Budget budget) : context_(context), budget_(budget) {}
-
-  Result<void> spend_work(std::size_t work);
-  Result<void> spend_bytes(std::size_t bytes);
-  Result<void> look_at(const PickleNode& node);
-  Result<void> look_at_keys(std::span<const PicklePair> pairs);
   Result<void> leave_out(std::string_view what);
 
   Result<void> visit_at(std::string_view key, const PickleNode& node, Keep keep);
@@ -63,7 +52,7 @@ class TorchWalk {
   Result<void> emit(Node node, Keep keep);
 
   const TorchContext& context_;
-  Budget budget_;
+  TorchBudget budget_;
   TorchObjects objects_;
   std::vector<const PickleNode*> open_;  // from the root to the node being visited
   std::string path_;                     // of that node

@@ -299,7 +299,12 @@ Result<DcpMetadata> read_dcp_metadata(Bytes bytes) {
                             std::to_string(bytes.size() - tree.end()) + ", expected 0",
                  .offset = tree.end(),
                  .cause = Cause{CauseKind::kLayout, {}}};
-  return MetadataReading(bytes.size()).read(tree.root());
+  CKPTVERIFY_TRY(DcpMetadata metadata, MetadataReading(bytes.size()).read(tree.root()));
+  // Frameworks have metadata classes of their own: only what is dangerous counts.
+  for (Finding& finding : judge_globals(tree)) {
+    if (finding.status == Status::kFail) metadata.findings.push_back(std::move(finding));
+  }
+  return metadata;
 }
 
 }  // namespace ckptverify

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ckptverify/bytes.h"
+#include "ckptverify/finding.h"
 #include "ckptverify/result.h"
 #include "ckptverify/tensor.h"
 
@@ -52,6 +53,7 @@ struct DcpMetadata {
   std::vector<DcpOrphan> orphans;
   std::string version;  // "1.0.0" or empty
   std::string save_id;
+  std::vector<Finding> findings;  // what loading the pickle would run
 };
 
 /// Errors: the pickle's, and kBitrot for a root that is no metadata or says impossible things.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 
 namespace ckptverify {
@@ -20,6 +21,8 @@ Result<DcpMetadata> read_file(Assembly& assembly, const std::string& name) {
       {{file, 0, bytes.size()}, Owner::kUnverifiable, "metadata, which no checksum protects"});
   auto metadata = read_dcp_metadata(bytes);
   if (!metadata) return std::move(metadata).error().about(name);
+  auto& findings = assembly.checkpoint().findings;
+  std::move(metadata->findings.begin(), metadata->findings.end(), std::back_inserter(findings));
   return metadata;
 }
 

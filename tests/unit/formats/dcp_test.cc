@@ -276,6 +276,17 @@ TEST(DcpMetadata, RefusesNumbersThatAreNone) {
   }
 }
 
+TEST(DcpMetadata, NamesWhatLoadingItWouldRun) {
+  Directory directory = load("dcp/good/tiny/step-4");
+  const std::string good(as_text(directory.at(".metadata")));
+  // A call before the state that the root gets, whose result is thrown away.
+  const std::string bad = good.substr(0, good.size() - 1) + "cposix\nsystem\n\x8c\4true\x85R0.";
+  directory[".metadata"] = {as_bytes(bad).begin(), as_bytes(bad).end()};
+  const auto checkpoint = read(std::move(directory));
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_THAT(fixture::subjects_of(*checkpoint, "pickle-dep"), ElementsAre("posix.system"));
+}
+
 struct Boxes {
   std::vector<std::vector<std::uint64_t>> numbers;  // offsets and sizes in turn
   std::vector<Box> boxes() const {

@@ -19,7 +19,7 @@ struct ExperimentOptions {
   std::filesystem::path output_directory;  // made; must be empty or absent
   std::filesystem::path tool;              // the executable to start as guardian
   Threads threads = {};
-  /// Called when a phase begins and as its steps pass: "reference", 3, 10.
+  /// Called when a phase begins, as its steps pass and while it is waited for: "reference", 3, 10.
   std::function<void(std::string_view phase, std::uint64_t step, std::uint64_t last_step)>
       progress = {};
 };

@@ -33,7 +33,7 @@ struct SupervisorOptions {
   std::vector<std::uint64_t> holds;        // saves after which the trainer is held
   Deadlines deadlines = {};
   int interrupt = -1;  // a descriptor that is readable once the user wants to stop; -1: none
-  /// The last step so far, 0 for none; called a few times a second, so that time is seen to pass.
+  /// The last step so far, 0 for none; called while waiting as well, so that time is seen to pass.
   std::function<void(std::uint64_t step)> on_step = {};
 };
 

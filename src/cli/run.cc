@@ -7,6 +7,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "formats/formats.h"
 #include "harness/experiment.h"
@@ -66,14 +67,15 @@ class Progress {
       phase_began_ = shown_ = now;
       if (!terminal_) std::cerr << phase << '\n';
     }
-    text_ = std::string(phase) + ": ";
+    std::string text = std::string(phase) + ": ";
     if (step > 0) {
-      text_ += "step " + std::to_string(step) + " of " + std::to_string(last_step) + ", ";
+      text += "step " + std::to_string(step) + " of " + std::to_string(last_step) + ", ";
     }
-    if (terminal_) std::cerr << "\r\033[K" << text_ << duration(now) << std::flush;
-    if (terminal_ || now - shown_ < kQuiet) return;
+    const bool changed = std::exchange(text_, text) != text;
+    if (terminal_ ? !changed && now - shown_ < kRedraw : now - shown_ < kQuiet) return;
     shown_ = now;
-    std::cerr << text_ << duration(now) << '\n';
+    std::cerr << (terminal_ ? "\r\033[K" : "") << text_ << duration(now) << (terminal_ ? "" : "\n")
+              << std::flush;
   }
 
   void end() {
@@ -84,6 +86,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kQuiet{10};  // in a log of CI, often enough to see life
+  static constexpr std::chrono::milliseconds kRedraw{200};  // for the eye, time passes smoothly
 
   void end_phase() const {
     if (phase_.empty()) return;

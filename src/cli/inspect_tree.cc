@@ -83,17 +83,16 @@ std::string shortened(std::string text) {
 void sort_naturally(std::vector<const ShownEntry*>& entries) {
   struct Place {
     std::uint64_t prefix;
-    std::string_view path;
     const ShownEntry* shown;
+    std::string_view path() const { return relative_path(*shown->entry); }
   };
   std::vector<Place> places;
   places.reserve(entries.size());
   for (const ShownEntry* one : entries) {
-    const std::string_view path = relative_path(*one->entry);
-    places.push_back({natural_prefix(path), path, one});
+    places.push_back({natural_prefix(relative_path(*one->entry)), one});
   }
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return a.prefix != b.prefix ? a.prefix < b.prefix : natural_less(a.path, b.path);
+    return a.prefix != b.prefix ? a.prefix < b.prefix : natural_less(a.path(), b.path());
   });
   std::transform(places.begin(), places.end(), entries.begin(),
                  [](const Place& place) { return place.shown; });

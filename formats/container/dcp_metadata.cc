@@ -33,6 +33,10 @@ constexpr std::size_t kTransformsMax = 16;
 // No class of the metadata has as many attributes; a shared dictionary must not be searched for
 // each of a million objects.
 constexpr std::size_t kAttributesMax = 64;
+// A name stands in the pickle once and is copied for each chunk: of real metadata into about as
+// many bytes as the pickle has, of a hostile one without end.
+constexpr std::size_t kNameBytesFree = 1 << 20;
+constexpr std::size_t kNameBytesEachByte = 32;
 
 Error impossible(const std::string& message) {
   return Error{.message = "metadata: " + message, .cause = Cause{CauseKind::kBitrot, {}}};
@@ -77,21 +81,25 @@ using ChunkOrder = std::vector<std::uint32_t>;
 
 class MetadataReading {
  public:
-  explicit MetadataReading(std::size_t bytes) : chunks_left_(bytes / kChunkBytesMin) {}
+  explicit MetadataReading(std::size_t bytes)
+      : chunks_left_(bytes / kChunkBytesMin),
+        name_bytes_left_(kNameBytesFree + kNameBytesEachByte * bytes) {}
 
   Result<DcpMetadata> read(const PickleNode& root);
 
  private:
+  Result<std::string> name_of(const PickleNode* text);
   Result<void> add_entry(const PickleNode& name, const PickleNode& description);
   Result<void> add_tensor(DcpEntry& entry, const PickleNode& description);
   Result<void> add_keys(const PickleNode& planner_data);
   Result<void> add_slice(const PickleNode& index, const PickleNode& info);
-  std::uint32_t file_of(std::string_view path);
+  std::uint32_t file_of(const std::string& path);
   Result<std::uint32_t> transforms_of(const PickleNode* descriptors, const std::string& name);
   DcpChunk* chunk_of(std::size_t entry, const PickleNode& index,
                      const std::vector<std::uint64_t>& offsets);
 
   std::size_t chunks_left_;
+  std::size_t name_bytes_left_;
   DcpMetadata metadata_;
   std::unordered_map<std::string_view, std::size_t> entry_of_name_;
   std::unordered_map<std::string, std::uint32_t> file_of_path_;
@@ -127,6 +135,17 @@ const PickleNode* dtype_of(const PickleNode* properties) {
   return find(properties, "dtype");
 }
 
+/// A copy of the text, empty for what is none.
+Result<std::string> MetadataReading::name_of(const PickleNode* text) {
+  const std::string_view name = text_of(text);
+  const std::size_t bytes = sizeof(std::string) + name.size();
+  if (bytes > name_bytes_left_)
+    return Error{.kind = ErrorKind::kUnsupported,
+                 .message = "metadata: its names unfold to more than its size allows"};
+  name_bytes_left_ -= bytes;
+  return std::string(name);
+}
+
 Result<void> MetadataReading::add_tensor(DcpEntry& entry, const PickleNode& description) {
   entry.is_tensor = true;
   const PickleNode* dtype = dtype_of(find(&description, "properties"));
@@ -156,7 +175,7 @@ Result<void> MetadataReading::add_tensor(DcpEntry& entry, const PickleNode& desc
 Result<void> MetadataReading::add_entry(const PickleNode& name, const PickleNode& description) {
   if (!name.string()) return impossible("an entry's name is no text");
   DcpEntry entry;
-  entry.name = std::string(*name.string());
+  CKPTVERIFY_TRY(entry.name, name_of(&name));
   const std::string_view type = class_of(description);
   if (type == "TensorStorageMetadata") {
     CKPTVERIFY_TRY_VOID(add_tensor(entry, description));
@@ -184,16 +203,17 @@ Result<void> MetadataReading::add_keys(const PickleNode& planner_data) {
     for (const PickleNode* key : path->items()) {
       if (!key->string() && !key->integer())
         return impossible("a path whose key is neither text nor a number");
-      keys.push_back(key_text(*key));
+      CKPTVERIFY_TRY(std::string text, name_of(key));
+      keys.push_back(key->string() ? std::move(text) : key_text(*key));
     }
     metadata_.entries[known->second].keys = std::move(keys);
   }
   return {};
 }
 
-std::uint32_t MetadataReading::file_of(std::string_view path) {
+std::uint32_t MetadataReading::file_of(const std::string& path) {
   const auto [known, added] =
-      file_of_path_.emplace(std::string(path), static_cast<std::uint32_t>(metadata_.files.size()));
+      file_of_path_.emplace(path, static_cast<std::uint32_t>(metadata_.files.size()));
   if (added) metadata_.files.emplace_back(path);
   return known->second;
 }
@@ -204,7 +224,9 @@ Result<std::uint32_t> MetadataReading::transforms_of(const PickleNode* descripto
   const auto listed = is_none(descriptors) ? PickleItems() : sequence(descriptors);
   if (!listed) return impossible(name + " has transforms that are no list");
   if (listed->size() > kTransformsMax) return impossible(name + " has too many transforms");
-  for (const PickleNode* one : *listed) list.emplace_back(text_of(one));
+  for (const PickleNode* one : *listed) {
+    CKPTVERIFY_TRY(list.emplace_back(), name_of(one));
+  }
   auto& known = metadata_.transforms;
   const auto found = std::find(known.begin(), known.end(), list);
   const auto index = static_cast<std::uint32_t>(found - known.begin());
@@ -246,11 +268,12 @@ DcpChunk* MetadataReading::chunk_of(std::size_t entry, const PickleNode& index,
 }
 
 Result<void> MetadataReading::add_slice(const PickleNode& index, const PickleNode& info) {
-  const std::string name(text_of(find(&index, "fqn")));
+  CKPTVERIFY_TRY(const std::string name, name_of(find(&index, "fqn")));
   const PickleNode* path = find(&info, "relative_path");
   if (path == nullptr || !path->string() || name.empty())
     return impossible("a stored item without a name or a file");
-  DcpSlice slice{.file = file_of(*path->string())};
+  CKPTVERIFY_TRY(const std::string file, name_of(path));
+  DcpSlice slice{.file = file_of(file)};
   CKPTVERIFY_TRY(slice.offset, natural(find(&info, "offset"), name));
   CKPTVERIFY_TRY(slice.size, natural(find(&info, "length"), name));
   CKPTVERIFY_TRY(slice.transforms, transforms_of(find(&info, "transform_descriptors"), name));

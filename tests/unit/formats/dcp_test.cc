@@ -276,6 +276,27 @@ TEST(DcpMetadata, RefusesNumbersThatAreNone) {
   }
 }
 
+TEST(DcpMetadata, RefusesNamesThatUnfoldWithoutEnd) {
+  const std::string described = dictionary({"x", object("BytesStorageMetadata", {})});
+  const std::string text = "X\x20\x4e" + std::string(2, '\0') + std::string(20'000, 'a');
+  const auto item = [](const std::string& fqn, const std::string& path) {
+    std::string pairs =
+        "}(" + object("MetadataIndex", {"fqn", fqn}) + "q\1" +
+        object("_StorageInfo", {"relative_path", path, "offset", "K\7", "length", "K\4"}) + "q\2";
+    for (int i = 0; i < 10'000; ++i) pairs += "h\1h\2";
+    return pairs + "u";
+  };
+  const std::string one = "\x8c\1x";
+  const std::string shortest = metadata(described, item(one, one));
+  EXPECT_TRUE(read_dcp_metadata(as_bytes(shortest)));
+  for (const std::string& stored : {item(text, one), item(one, text)}) {
+    const std::string whole = metadata(described, stored);
+    const auto read = read_dcp_metadata(as_bytes(whole));
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().kind, ErrorKind::kUnsupported) << read.error().text();
+  }
+}
+
 TEST(DcpMetadata, NamesWhatLoadingItWouldRun) {
   Directory directory = load("dcp/good/tiny/step-4");
   const std::string good(as_text(directory.at(".metadata")));

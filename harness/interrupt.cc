@@ -13,6 +13,11 @@ sigset_t watched() {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGINT);
   ::sigaddset(&set, SIGTERM);
+  // A blocked signal would become pending even where it is ignored.
+  struct sigaction hang_up = {};
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    ::sigaddset(&set, SIGHUP);
+  }
   return set;
 }
 
@@ -35,7 +40,8 @@ int Interrupt::signal() const {
   sigset_t pending;
   if (::sigpending(&pending) != 0) return 0;
   if (::sigismember(&pending, SIGINT) == 1) return SIGINT;
-  return ::sigismember(&pending, SIGTERM) == 1 ? SIGTERM : 0;
+  if (::sigismember(&pending, SIGTERM) == 1) return SIGTERM;
+  return ::sigismember(&pending, SIGHUP) == 1 ? SIGHUP : 0;
 }
 
 }  // namespace ckptverify

@@ -1,5 +1,6 @@
-// SIGINT and SIGTERM as something to wait for: while this lives they no longer end the process but
-// make a descriptor readable. Threads that are started meanwhile leave them to it.
+// SIGINT, SIGTERM and SIGHUP as something to wait for: while this lives they no longer end the
+// process but make a descriptor readable. Threads that are started meanwhile leave them to it. A
+// SIGHUP that is ignored (nohup) stays so.
 #pragma once
 
 #include <signal.h>

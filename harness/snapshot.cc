@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,11 +24,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = 1024 * 1024;
-constexpr std::size_t kRangeBytes = 128 * 1024 * 1024;  // a call; so that a signal is not held up
+constexpr std::size_t kRangeBytes = 16 * 1024 * 1024;  // a call; signals are heard between two
 
 Error file_error(const char* what, const fs::path& file, int error) {
   return Error{ErrorKind::kUnreadable,
                std::string(what) + ": " + std::generic_category().message(error), file.string()};
+}
+
+/// An error once the user wants to stop.
+Result<void> heard(int interrupt, const fs::path& to) {
+  pollfd ready = {interrupt, POLLIN, 0};
+  if (interrupt < 0 || ::poll(&ready, 1, 0) != 1) return {};
+  return Error{ErrorKind::kUnreadable, "the copy was broken off by a signal", to.string()};
 }
 
 Result<void> write_all(int output, const std::byte* data, std::size_t size, const fs::path& to) {
@@ -41,9 +49,11 @@ Result<void> write_all(int output, const std::byte* data, std::size_t size, cons
   return {};
 }
 
-Result<void> copy_by_buffer(int input, int output, const fs::path& from, const fs::path& to) {
+Result<void> copy_by_buffer(int input, int output, const fs::path& from, const fs::path& to,
+                            int interrupt) {
   std::vector<std::byte> buffer(kBufferBytes);
   while (true) {
+    CKPTVERIFY_TRY_VOID(heard(interrupt, to));
     const ssize_t count = ::read(input, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return file_error("cannot be read", from, errno);
@@ -53,8 +63,10 @@ Result<void> copy_by_buffer(int input, int output, const fs::path& from, const f
 }
 
 /// Both calls move the files' positions, so one may go on where the other gave up.
-Result<void> copy_bytes(int input, int output, const fs::path& from, const fs::path& to) {
+Result<void> copy_bytes(int input, int output, const fs::path& from, const fs::path& to,
+                        int interrupt) {
   while (true) {
+    CKPTVERIFY_TRY_VOID(heard(interrupt, to));
     const ssize_t count = ::copy_file_range(input, nullptr, output, nullptr, kRangeBytes, 0);
     if (count > 0) continue;
     if (count == 0) break;
@@ -64,10 +76,13 @@ Result<void> copy_bytes(int input, int output, const fs::path& from, const fs::p
     }
     break;  // not between these file systems
   }
-  return copy_by_buffer(input, output, from, to);  // at the end already where all was copied
+  return copy_by_buffer(input, output, from, to,
+                        interrupt);  // at the end already where all was copied
 }
 
-Result<void> copy_file(const fs::path& from, const fs::path& to, Snapshot& snapshot) {
+Result<void> copy_file(const fs::path& from, const fs::path& to, int interrupt,
+                       Snapshot& snapshot) {
+  CKPTVERIFY_TRY_VOID(heard(interrupt, to));
   const Descriptor input(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!input.is_open()) return file_error("cannot be opened", from, errno);
   struct stat status = {};
@@ -85,7 +100,7 @@ Result<void> copy_file(const fs::path& from, const fs::path& to, Snapshot& snaps
   snapshot.bytes += static_cast<std::uint64_t>(status.st_size);
   if (::ioctl(output.number(), FICLONE, input.number()) == 0) return {};
   if (status.st_size > 0) snapshot.method = CopyMethod::kCopy;
-  return copy_bytes(input.number(), output.number(), from, to);
+  return copy_bytes(input.number(), output.number(), from, to, interrupt);
 }
 
 /// Inside the checkpoint a link may point to another of its files; it is kept as the link it is.
@@ -107,7 +122,7 @@ Result<void> copy_link(const fs::path& link, const fs::path& to, const fs::path&
 }
 
 Result<void> copy_tree(const fs::path& from, const fs::path& to, const fs::path& root,
-                       Snapshot& snapshot) {
+                       int interrupt, Snapshot& snapshot) {
   std::error_code error;
   fs::create_directory(to, error);
   if (error) return file_error("cannot be made", to, error.value());
@@ -119,9 +134,9 @@ Result<void> copy_tree(const fs::path& from, const fs::path& to, const fs::path&
     if (fs::is_symlink(status)) {
       CKPTVERIFY_TRY_VOID(copy_link(entry->path(), target, root));
     } else if (fs::is_directory(status)) {
-      CKPTVERIFY_TRY_VOID(copy_tree(entry->path(), target, root, snapshot));
+      CKPTVERIFY_TRY_VOID(copy_tree(entry->path(), target, root, interrupt, snapshot));
     } else {
-      CKPTVERIFY_TRY_VOID(copy_file(entry->path(), target, snapshot));
+      CKPTVERIFY_TRY_VOID(copy_file(entry->path(), target, interrupt, snapshot));
     }
   }
   if (error) return file_error("cannot be listed", from, error.value());
@@ -141,7 +156,7 @@ std::string_view copy_method_name(CopyMethod method) {
   return method == CopyMethod::kReflink ? "reflink" : "copy";
 }
 
-Result<Snapshot> take_snapshot(const fs::path& checkpoint, const fs::path& target) {
+Result<Snapshot> take_snapshot(const fs::path& checkpoint, const fs::path& target, int interrupt) {
   const auto begin = std::chrono::steady_clock::now();
   Snapshot snapshot;
   snapshot.path = target;
@@ -151,9 +166,9 @@ Result<Snapshot> take_snapshot(const fs::path& checkpoint, const fs::path& targe
   const fs::path root = fs::canonical(checkpoint, error);
   if (error) return file_error("cannot be opened", checkpoint, error.value());
   if (fs::is_directory(root, error)) {
-    CKPTVERIFY_TRY_VOID(copy_tree(root, target, root, snapshot));
+    CKPTVERIFY_TRY_VOID(copy_tree(root, target, root, interrupt, snapshot));
   } else {
-    CKPTVERIFY_TRY_VOID(copy_file(root, target, snapshot));
+    CKPTVERIFY_TRY_VOID(copy_file(root, target, interrupt, snapshot));
   }
   snapshot.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -27,9 +27,10 @@ struct Snapshot {
 };
 
 /// Copies a file or directory to `target`, which must not exist; its parent is made. After an error
-/// what was copied so far stays.
+/// what was copied so far stays. Between files and parts of files it looks whether `interrupt` (-1:
+/// none) is readable, and breaks off with an error about `target` if it is.
 Result<Snapshot> take_snapshot(const std::filesystem::path& checkpoint,
-                               const std::filesystem::path& target);
+                               const std::filesystem::path& target, int interrupt = -1);
 
 /// Renames within one file system; the parent of `target` is made.
 Result<void> move_away(const std::filesystem::path& path, const std::filesystem::path& target);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -93,6 +94,20 @@ TEST_F(Snapshots, NameTheFileThatCannotBeWritten) {
   const auto taken = take_snapshot(root_ / "step-5/a", root_ / "there");
   ASSERT_FALSE(taken);
   EXPECT_THAT(taken.error().text(), HasSubstr("there: cannot be made: "));
+}
+
+TEST_F(Snapshots, AreBrokenOffOnceTheUserWantsToStop) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_TRUE(take_snapshot(root_ / "step-5", root_ / "before", ends[0]));
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  const auto copy = take_snapshot(root_ / "step-5/a", root_ / "copy", ends[0]);
+  ASSERT_FALSE(copy);
+  EXPECT_EQ(copy.error().text(),
+            (root_ / "copy").string() + ": the copy was broken off by a signal");
+  EXPECT_FALSE(fs::exists(root_ / "copy"));
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_F(Snapshots, SayThatNothingIsThere) {

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "harness/guardian.h"
 #include "src/cli/check.h"
@@ -70,6 +71,19 @@ int code_once_printed(int code) {
   return code == kExitPass ? kExitInconclusive : code;
 }
 
+int code_of_exception(const std::exception& exception) {
+  const auto* of_system = dynamic_cast<const std::system_error*>(&exception);
+  if (of_system != nullptr &&
+      of_system->code() == std::make_error_code(std::errc::resource_unavailable_try_again)) {
+    std::cerr << "ckptverify: a thread cannot be started: " << of_system->code().message()
+              << "; found a limit of processes or memory reached (ulimit -u, -v, the cgroup's "
+                 "pids.max), expected room for one thread more\n";
+    return kExitNoInput;
+  }
+  std::cerr << "ckptverify: unexpected exception, a bug of ours: " << exception.what() << '\n';
+  return 70;
+}
+
 }  // namespace
 }  // namespace ckptverify::cli
 
@@ -86,7 +100,6 @@ int main(int argc, char** argv) {
     std::cerr << "ckptverify: out of memory\n";
     return ckptverify::cli::kExitInconclusive;
   } catch (const std::exception& error) {
-    std::cerr << "ckptverify: unexpected exception, a bug of ours: " << error.what() << '\n';
-    return 70;
+    return ckptverify::cli::code_of_exception(error);
   }
 }

@@ -1,6 +1,7 @@
 // `ckptverify run`: the gate. Drives the trainer through the experiment, judges, reports.
 #include "src/cli/run.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -125,6 +126,8 @@ Report make_report(const Plan& plan, ExperimentRecord record, Judgement judgemen
 }
 
 Result<int> run_gate(const RunOptions& options) {
+  // Whoever stops listening to progress does not end the gate, whose report is still to be written.
+  ::signal(SIGPIPE, SIG_IGN);
   CKPTVERIFY_TRY(const Settings settings, settings_of(options.settings));
   CKPTVERIFY_TRY(const Plan plan, load_plan(options.plan, settings, tool_path().parent_path()));
   CKPTVERIFY_TRY_VOID(check_programs(plan));

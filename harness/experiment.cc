@@ -43,12 +43,15 @@ class Experiment {
   Result<void> run_resumed();
   Result<std::optional<RunRecord>> evaluate(const std::string& directory,
                                             const fs::path& checkpoint, std::uint64_t step);
+  Result<void> evaluate_moved();
   Result<void> evaluate_final();
   Result<Reached> run_to(Supervisor& trainer, const fs::path& run_directory, std::uint64_t step,
                          bool after_restore);
   Result<std::optional<fs::path>> snapshot(const fs::path& run_directory, const std::string& name,
                                            std::uint64_t step, std::optional<LostSave>& lost);
   void conclude();
+  /// The user wants to, or a phase left something alive that may meddle with the next.
+  bool stop() const { return interrupt_.signal() != 0 || !stage_.left_over().empty(); }
   ComparisonOptions exact() const { return {.threads = options_.threads}; }
 
   const Plan& plan_;
@@ -58,6 +61,7 @@ class Experiment {
   Stage stage_;
   Observations seen_;
   std::optional<MissedSave> missed_;
+  std::optional<LostSave> early_;  // acknowledged while nothing was there
 
   fs::path interrupted_checkpoint_;  // out of the way, never given to a trainer
   fs::path moved_checkpoint_;        // its copy, for trainers
@@ -78,6 +82,14 @@ Result<Reached> Experiment::run_to(Supervisor& trainer, const fs::path& run_dire
   SaveGoal goal{.step = step, .after_restore = after_restore};
   CKPTVERIFY_TRY(goal.path, stage_.checkpoint_path(run_directory, step));
   goal.complete = [this, path = goal.path] { return bool(read_checkpoint(reader_, path)); };
+  early_.reset();
+  goal.on_acknowledged = [this, path = goal.path, step, &run_directory](const std::string& told) {
+    std::error_code absent;
+    if (fs::path(told).lexically_normal() != path) return;
+    if (fs::exists(fs::symlink_status(path, absent))) return;
+    early_ = LostSave{
+        .step = step, .path = path.string(), .why = {}, .files = files_text(run_directory)};
+  };
   const Reached reached = trainer.await_save(goal);
   if (reached != Reached::kGoal) {
     missed_ =
@@ -92,6 +104,10 @@ Result<std::optional<fs::path>> Experiment::snapshot(const fs::path& run_directo
                                                      const std::string& name, std::uint64_t step,
                                                      std::optional<LostSave>& lost) {
   CKPTVERIFY_TRY(const fs::path checkpoint, stage_.checkpoint_path(run_directory, step));
+  if (early_) {  // what came later was not there when the trainer said so
+    lost = std::exchange(early_, std::nullopt);
+    return std::optional<fs::path>();
+  }
   std::error_code absent;
   if (!fs::exists(fs::symlink_status(checkpoint, absent))) {
     lost = LostSave{
@@ -209,6 +225,13 @@ Result<void> Experiment::choose_restored() {
   return {};
 }
 
+/// A path as it is given and with its links resolved: a trainer may tell either.
+std::vector<std::string> names_of(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return error ? std::vector{path.string()} : std::vector{path.string(), real.string()};
+}
+
 Result<void> Experiment::run_resumed() {
   const PhaseRequest phase{.name = "restored",
                            .directory = "restored",
@@ -216,6 +239,8 @@ Result<void> Experiment::run_resumed() {
                            .values = {{"checkpoint", restored_from_.string()},
                                       {"step", std::to_string(plan_.save_step)}},
                            .holds = {plan_.final_step}};
+  seen_.restored_from = names_of(restored_from_);
+  seen_.output = names_of(stage_.output());
   CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
   const fs::path run_directory = stage_.run_directory("restored");
   CKPTVERIFY_TRY(const Reached reached, run_to(trainer, run_directory, plan_.final_step, true));
@@ -252,6 +277,16 @@ Result<std::optional<RunRecord>> Experiment::evaluate(const std::string& directo
   CKPTVERIFY_TRY(Supervisor trainer, stage_.begin(phase));
   (void)trainer.await_end(plan_.deadlines.eval_s, "the end of the evaluation");
   return std::optional(stage_.end(phase, std::move(trainer)));
+}
+
+/// A copy of its own: whatever it does to it, what is restored stays as the trainer wrote it.
+Result<void> Experiment::evaluate_moved() {
+  if (plan_.eval.empty() || interrupt_.signal() != 0) return {};
+  const fs::path copy =
+      stage_.output() / "checkpoints" / "evaluated" / moved_checkpoint_.filename();
+  CKPTVERIFY_TRY_VOID(stage_.copy(moved_checkpoint_, copy));
+  CKPTVERIFY_TRY(seen_.fresh_eval, evaluate("interrupted", copy, plan_.save_step));
+  return {};
 }
 
 Result<void> Experiment::evaluate_final() {
@@ -300,11 +335,12 @@ Result<void> Experiment::play() {
   if (moved_checkpoint_.empty()) return {};  // nothing was saved: nothing to restore
   interrupted_saved_ = start_reading(reader_, interrupted_checkpoint_);
   static_findings_ = start_checks(interrupted_saved_);
-  CKPTVERIFY_TRY(seen_.fresh_eval, evaluate("interrupted", moved_checkpoint_, plan_.save_step));
+  CKPTVERIFY_TRY_VOID(evaluate_moved());
+  if (stop()) return {};
   CKPTVERIFY_TRY_VOID(choose_restored());
-  if (interrupt_.signal() != 0) return {};
+  if (stop()) return {};
   CKPTVERIFY_TRY_VOID(run_resumed());
-  if (interrupt_.signal() != 0) return {};
+  if (stop()) return {};
   return evaluate_final();
 }
 
@@ -312,6 +348,7 @@ Result<ExperimentRecord> Experiment::run() {
   CKPTVERIFY_TRY_VOID(stage_.set_up());
   const Result<void> played = play();
   if (!played) seen_.broken_off = played.error().text();
+  if (seen_.broken_off.empty()) seen_.broken_off = stage_.left_over();
   if (interrupt_.signal() != 0) {
     seen_.broken_off = std::string("stopped by SIG") + ::sigabbrev_np(interrupt_.signal());
   }

@@ -28,17 +28,19 @@ struct ExperimentRecord {
   Observations observations;
   std::vector<PhaseRecord> phases;
   Timings timings;
-  int interrupted_by = 0;  // SIGINT or SIGTERM came and ended it early; 0: none did
+  int interrupted_by = 0;  // SIGINT, SIGTERM or SIGHUP came and ended it early; 0: none did
 };
 
 /// An error only where the output directory cannot be used. What trainers do wrong is in the
 /// record, and so is what ends the experiment early (a signal, a full disk), with what was seen
-/// until then. While it runs, SIGINT and SIGTERM are taken from the calling thread: everything is
-/// killed, and the record so far is returned. Nothing is removed from the output directory:
+/// until then. While it runs, SIGINT, SIGTERM and SIGHUP are taken from the calling thread:
+/// everything is killed, and the record so far is returned. Nothing is removed from the output
+/// directory:
 ///
 ///     run/<phase>/  work/<phase>/       a trainer's {run_dir} and its working directory
 ///     events/<phase>/  logs/<phase>.log
-///     checkpoints/<run>/                snapshots; checkpoints/moved/ is what is restored
+///     checkpoints/<run>/                snapshots; checkpoints/moved/ is what is restored,
+///                                       checkpoints/evaluated/ a copy of it for the evaluation
 ///     away/<run>/                       the interrupted run, out of the way
 Result<ExperimentRecord> run_experiment(const Plan& plan, const FormatTable& formats,
                                         const ExperimentOptions& options);

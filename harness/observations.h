@@ -66,8 +66,10 @@ struct RunRecord {
   std::string log_tail = {};  // the last lines of its output, for evidence
   std::optional<LostSave> lost_save = {};
   std::optional<MissedSave> missed_save = {};
-  bool guardian_lost = false;  // killed from outside: how the run ended is not known
-  bool disk_full = false;      // when it ended, no further checkpoint had room
+  bool guardian_lost = false;   // killed from outside: how the run ended is not known
+  bool guardian_stuck = false;  // it did not obey the order to kill and was killed itself
+  std::vector<std::int32_t> survivors = {};  // processes that no SIGKILL ended
+  bool disk_full = false;                    // when it ended, no further checkpoint had room
 };
 
 /// A checkpoint read from disk by our own reader.
@@ -86,6 +88,10 @@ struct Observations {
   RunRecord reference;
   RunRecord interrupted;
   std::optional<RunRecord> resumed = {};  // none: there was nothing to restore
+  /// The checkpoint that it was given, and the gate's directory, which holds all others; both with
+  /// links resolved too.
+  std::vector<std::string> restored_from = {};
+  std::vector<std::string> output = {};
   /// The resumed run wrote a checkpoint of step N again, as one that begins anew does.
   bool resumed_saved_again = false;
   std::optional<RunRecord> fresh_eval = {};      // of the moved copy at N

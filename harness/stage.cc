@@ -14,6 +14,8 @@ namespace {
 
 /// With less than this beside a checkpoint, logs and events may already be cut short.
 constexpr std::uint64_t kRoomBytes = 64 * 1024;
+/// Enough to go and look; a tree of thousands is not listed to the end.
+constexpr std::size_t kPidsShown = 10;
 
 double seconds_between(std::chrono::steady_clock::time_point begin,
                        std::chrono::steady_clock::time_point end) {
@@ -28,6 +30,7 @@ Result<void> make_directory(const std::filesystem::path& path) {
 }
 
 std::string kill_text(const RunRecord& run) {
+  if (const std::string left = left_over_text(run); !left.empty()) return left;
   if (run.guardian_lost) return "its guardian was killed from outside";
   const std::string sent = "SIGKILL to " + count_text(run.processes_killed, "process");
   switch (run.kill) {
@@ -44,6 +47,21 @@ std::string kill_text(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::string left_over_text(const RunRecord& run) {
+  if (!run.survivors.empty()) {
+    std::string pids;
+    for (std::size_t index = 0; index < std::min(run.survivors.size(), kPidsShown); ++index) {
+      pids += (index == 0 ? "" : ", ") + std::to_string(run.survivors[index]);
+    }
+    if (run.survivors.size() > kPidsShown) pids += ", ...";
+    return count_text(run.survivors.size(), "process is", "processes are") +
+           " still alive after SIGKILL: " + pids;
+  }
+  if (!run.guardian_stuck) return {};
+  return "its guardian did not obey the order to kill (stopped by a signal?) and was killed, and "
+         "what it left with it";
+}
 
 Stage::Stage(const Plan& plan, const ExperimentOptions& options, int interrupt)
     : plan_(plan), options_(options), interrupt_(interrupt) {}
@@ -128,6 +146,9 @@ RunRecord Stage::end(const PhaseRequest& phase, Supervisor supervisor) {
   record.wall_s = wall_s;
   record.exit = run.exit.text();
   record.kill = kill_text(run);
+  if (const std::string left = left_over_text(run); !left.empty() && left_over_.empty()) {
+    left_over_ = phase.name + ": " + left;
+  }
   std::error_code unknown;
   const auto space = std::filesystem::space(output_, unknown);
   run.disk_full = !unknown && space.available < checkpoint_bytes_ + kRoomBytes;
@@ -146,7 +167,7 @@ RunRecord Stage::end(const PhaseRequest& phase, Supervisor supervisor) {
 Result<Snapshot> Stage::copy(const std::filesystem::path& checkpoint,
                              const std::filesystem::path& target) {
   const Clock::time_point begin = Clock::now();
-  Result<Snapshot> snapshot = take_snapshot(checkpoint, target);
+  Result<Snapshot> snapshot = take_snapshot(checkpoint, target, interrupt_);
   copy_s_ += seconds_between(begin, Clock::now());
   if (snapshot) {
     checkpoint_bytes_ = std::max(checkpoint_bytes_, snapshot->bytes);

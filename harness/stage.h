@@ -26,6 +26,9 @@ struct PhaseRequest {
   std::vector<std::uint64_t> holds = {};
 };
 
+/// What the end of a run left alive, or what it took to end it; empty where all went as it should.
+std::string left_over_text(const RunRecord& run);
+
 class Stage {
  public:
   Stage(const Plan& plan, const ExperimentOptions& options, int interrupt);
@@ -46,6 +49,8 @@ class Stage {
                                                 std::uint64_t step) const;
   const std::filesystem::path& output() const { return output_; }
 
+  /// Of the first phase that did not end as it should: nothing after it is to be trusted.
+  const std::string& left_over() const { return left_over_; }
   std::vector<PhaseRecord> take_phases() { return std::move(phases_); }
   Timings timings() const;
 
@@ -66,6 +71,7 @@ class Stage {
   bool any_copied_ = false;
   bool all_reflinks_ = true;
   std::vector<PhaseRecord> phases_;
+  std::string left_over_;
 };
 
 }  // namespace ckptverify

@@ -30,6 +30,8 @@ using std::chrono::milliseconds;
 
 /// The longest that one poll() lasts, so that the log's growth is noticed as a sign of progress.
 constexpr milliseconds kPollMax{500};
+/// Between two looks whether somebody waits at a hold that is over.
+constexpr milliseconds kLateRetry{5};
 
 std::string seconds_text(double seconds) {
   std::array<char, 32> text;
@@ -70,12 +72,10 @@ Result<Supervisor> Supervisor::start(SupervisorOptions options) {
   if (::mkfifo(options.gate.c_str(), 0600) != 0) {
     return system_error("cannot be made", options.gate);
   }
+  GateFile gate(options.gate);
   CKPTVERIFY_TRY(TraceReader trace, TraceReader::follow(options.events_directory));
-  Supervisor supervisor(std::move(options), std::move(trace));
-  if (auto launched = supervisor.launch_guardian(); !launched) {
-    supervisor.remove_gate();
-    return std::move(launched).error();
-  }
+  Supervisor supervisor(std::move(options), std::move(trace), std::move(gate));
+  CKPTVERIFY_TRY_VOID(supervisor.launch_guardian());
   return supervisor;
 }
 
@@ -146,21 +146,28 @@ void Supervisor::read_reports() {
   }
 }
 
-/// Kills and reaps what a lost guardian left. Trainers' processes are in sessions of their own
-/// since the guardian's launch; what shares ours (readers' children) is not theirs.
-void Supervisor::sweep_orphans() {
+/// What a lost guardian left, ended or not. Trainers' processes are in sessions of their own since
+/// the guardian's launch; what shares ours (readers' children) is not theirs.
+std::vector<pid_t> Supervisor::orphans(bool kill) const {
   const pid_t our_session = ::getsid(0);
-  const auto until = Clock::now() + duration(options_.deadlines.kill_s);
-  for (bool left = true; left && Clock::now() < until;) {
-    left = false;
-    for (const ProcessState& process : descendants(::getpid())) {
-      if (process.pid == guardian_pid_ || ::getsid(process.pid) == our_session) continue;
-      if (!process.ended()) ::kill(process.pid, SIGKILL);
-      (void)::waitpid(process.pid, nullptr, WNOHANG);
-      left = true;  // also after the last: its children come to us next
-    }
-    if (left) (void)::poll(nullptr, 0, 1);  // the kernel has yet to end them
+  std::vector<pid_t> left;
+  for (const ProcessState& process : descendants(::getpid())) {
+    if (process.pid == guardian_pid_ || ::getsid(process.pid) == our_session) continue;
+    if (!kill && process.ended()) continue;
+    if (kill && !process.ended()) ::kill(process.pid, SIGKILL);
+    if (kill) (void)::waitpid(process.pid, nullptr, WNOHANG);
+    left.push_back(process.pid);
   }
+  return left;
+}
+
+void Supervisor::sweep_orphans() {
+  const auto until = Clock::now() + duration(options_.deadlines.kill_s);
+  // Also after the last: its children come to us next.
+  while (!orphans(true).empty() && Clock::now() < until) {
+    (void)::poll(nullptr, 0, 1);  // the kernel has yet to end them
+  }
+  survivors_ = orphans(false);
 }
 
 void Supervisor::take_report(const std::string& line) {
@@ -212,6 +219,7 @@ void Supervisor::take_event(const Event& event, std::size_t index) {
     begun_saves_.insert(save->step);
     if (save->point == SavePoint::kEnd) saves_[save->step] = index;
   }
+  take_late(event);
 }
 
 void Supervisor::wait(Clock::time_point until) {
@@ -267,6 +275,11 @@ void Supervisor::stop_tree() {
 
 void Supervisor::release() {
   gate_.close();
+  if (held_at_) released_.insert(*held_at_);
+  late_.clear();
+  for (std::size_t index = 0; index < events_taken_; ++index) {
+    take_late(trace().events[index]);
+  }
   if (std::exchange(stopped_, false)) order("continue\n");
   last_sign_ = Clock::now();
 }
@@ -275,9 +288,10 @@ bool Supervisor::ends_within(double seconds) {
   const Clock::time_point until = Clock::now() + duration(seconds);
   while (true) {
     collect();
+    let_late_ones_pass();
     if (ended()) return true;
     if (Clock::now() >= until || interrupted()) return false;
-    wait(until);
+    wait(late_.empty() ? until : std::min(until, Clock::now() + kLateRetry));
   }
 }
 
@@ -295,12 +309,26 @@ void Supervisor::await_gone() {
     wait(until);
     read_reports();
   }
+  if (!gone_ && !lost_) end_stuck_guardian();
   gate_.close();
   orders_.close();
   if (gone_ || lost_) {
     while (::waitpid(guardian_pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+}
+
+/// A guardian that is stopped, or that waits for what no SIGKILL ends, is killed in its turn: what
+/// it leaves comes to us.
+void Supervisor::end_stuck_guardian() {
+  guardian_stuck_ = true;
+  (void)::kill(guardian_pid_, SIGKILL);
+  const Clock::time_point until = Clock::now() + duration(options_.deadlines.kill_s);
+  while (!gone_ && !lost_ && Clock::now() < until) {
+    wait(until);
+    read_reports();  // at their end it sweeps
+  }
+  if (!gone_ && !lost_) survivors_ = {guardian_pid_};
 }
 
 KillOutcome Supervisor::kill() {
@@ -326,16 +354,21 @@ Exit Supervisor::exit() const {
     const bool ours = kill_ordered_ && !status_before_kill_;
     return exit_from_wait_status(*main_status_, ours ? ExitAuthor::kUs : ExitAuthor::kItself);
   }
+  if (guardian_stuck_ && survivors_.empty()) {
+    return Exit{.kind = ExitKind::kTimedOut,
+                .author = ExitAuthor::kUs,
+                .reason = "its guardian did not answer and was killed, and all of it with it"};
+  }
   return Exit{
       .kind = ExitKind::kTimedOut,
-      .reason = lost_ ? "its guardian was lost: how it ended is not known"
-                      : "not gone " + seconds_text(options_.deadlines.kill_s) + " after SIGKILL"};
+      .reason = lost_ && !guardian_stuck_
+                    ? "its guardian was lost: how it ended is not known"
+                    : "not gone " + seconds_text(options_.deadlines.kill_s) + " after SIGKILL"};
 }
 
-/// Whoever reads all files of the output directory later would hang on a FIFO.
-void Supervisor::remove_gate() {
+void GateFile::remove() {
   std::error_code ignored;
-  std::filesystem::remove(options_.gate, ignored);
+  if (!path_.empty()) std::filesystem::remove(std::exchange(path_, {}), ignored);
 }
 
 RunRecord Supervisor::finish() {
@@ -349,7 +382,7 @@ RunRecord Supervisor::finish() {
       kill();
     }
   }
-  remove_gate();
+  gate_file_.remove();
   RunRecord record;
   record.command = options_.command;
   record.trace = trace_.finish();
@@ -359,7 +392,9 @@ RunRecord Supervisor::finish() {
   record.held_at = held_at_;
   record.overdue = overdue_;
   record.log_tail = last_lines(options_.log);
-  record.guardian_lost = lost_;
+  record.guardian_lost = lost_ && !guardian_stuck_;
+  record.guardian_stuck = guardian_stuck_;
+  record.survivors = survivors_;
   return record;
 }
 

@@ -44,6 +44,25 @@ struct SaveGoal {
   std::filesystem::path path = {};  // where it will be: for trainers that tell nothing about saves
   /// Whether what is at `path` is a whole checkpoint; asked only of trainers that tell nothing.
   std::function<bool()> complete = {};
+  /// Called as soon as the save is first acknowledged, with the path that the trainer told.
+  std::function<void(const std::string& told)> on_acknowledged = {};
+};
+
+/// The FIFO at which trainers wait: gone with whoever started them, however that ends. Whoever
+/// reads all files of the output directory later would hang on it.
+class GateFile {
+ public:
+  explicit GateFile(std::filesystem::path path) : path_(std::move(path)) {}
+  GateFile(GateFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  GateFile& operator=(GateFile&&) = delete;
+  GateFile(const GateFile&) = delete;
+  GateFile& operator=(const GateFile&) = delete;
+  ~GateFile() { remove(); }
+
+  void remove();
+
+ private:
+  std::filesystem::path path_;
 };
 
 enum class Reached {
@@ -92,12 +111,13 @@ class Supervisor {
     std::string what;
   };
 
-  Supervisor(SupervisorOptions options, TraceReader trace)
-      : options_(std::move(options)), trace_(std::move(trace)) {}
+  Supervisor(SupervisorOptions options, TraceReader trace, GateFile gate)
+      : options_(std::move(options)), gate_file_(std::move(gate)), trace_(std::move(trace)) {}
   Result<void> launch_guardian();
   void order(const char* line);
   void read_reports();
   void sweep_orphans();
+  std::vector<pid_t> orphans(bool kill) const;
   void take_report(const std::string& line);
   void collect();
   void take_event(const Event& event, std::size_t index);
@@ -105,17 +125,22 @@ class Supervisor {
   bool interrupted() const;
   bool saved(const SaveGoal& goal);
   bool missed(const SaveGoal& goal) const;
+  void watch(const std::filesystem::path& path);
+  bool quiet(const std::string& seen);
   bool saved_by_path(const SaveGoal& goal);
   bool hold(std::uint64_t step);
   bool try_gate();
+  void take_late(const Event& event);
+  void let_late_ones_pass();
   void stop_tree();
-  void remove_gate();
+  void end_stuck_guardian();
   void await_gone();
   Due next_due(const SaveGoal& goal) const;
   Reached overdue(const Due& due);
   Exit exit() const;
 
   SupervisorOptions options_;
+  GateFile gate_file_;
   TraceReader trace_;
   Descriptor orders_;
   Descriptor reports_;
@@ -143,8 +168,17 @@ class Supervisor {
   std::map<std::uint64_t, std::size_t> saves_;  // acknowledged step to the event's index
   std::set<std::uint64_t> begun_saves_;
   std::optional<std::uint64_t> held_at_;
-  std::string path_signature_;     // of the checkpoint that is awaited, when last looked at
-  std::string refused_signature_;  // the same, when it was found incomplete
+  std::set<std::uint64_t> released_;   // holds that are over: nobody is to wait at them any more
+  std::set<std::int64_t> late_;        // processes whose last event names one of these
+  bool acknowledgement_told_ = false;  // of the goal that is awaited
+
+  std::filesystem::path watched_path_;  // of the checkpoint that is awaited
+  std::string path_signature_;          // of what is there, when last looked at
+  std::string refused_signature_;       // the same, when it was found incomplete or is an old save
+  Clock::time_point path_changed_;
+  Clock::duration longest_gap_{};  // between two changes of it
+  std::vector<pid_t> survivors_;
+  bool guardian_stuck_ = false;
   std::string overdue_;
   std::string overdue_text_;
 };

@@ -74,6 +74,19 @@ Finding outcome_finding(const Case& subject, Finding finding, const Outcome& out
   return finding;
 }
 
+/// Figures of a process that then failed are open: what it would have said next is not known.
+void doubt_failed(Finding& finding, const std::optional<RunRecord>& run) {
+  if (!run || finding.status != Status::kPass) return;
+  const Exit& exit = run->exit;
+  const bool ended_well = exit.kind == ExitKind::kExited && exit.code == 0;
+  if (ended_well && run->kill != KillOutcome::kSurvivors) return;
+  finding.status = Status::kInconclusive;
+  finding.message += ended_well ? "; the process left others behind"
+                                : "; the process then failed: " + exit.text();
+  if (!run->log_tail.empty())
+    finding.evidence.push_back({"last lines of its output", run->log_tail});
+}
+
 Finding saved_finding(const Case& subject) {
   const std::string step = step_text(subject.save_step());
   Finding finding{.check = "eval.saved", .subject = "model", .message = {}};
@@ -103,6 +116,7 @@ Finding saved_finding(const Case& subject) {
                             compare(subject.plan, nullptr, *found, *expected));
   if (finding.status == Status::kFail)
     finding.evidence.push_back({"one of", "key-miss, buffer, tied, ema"});
+  doubt_failed(finding, subject.seen.fresh_eval);
   return finding;
 }
 
@@ -127,6 +141,8 @@ Finding final_finding(const Case& subject) {
     finding.status = Status::kNotObserved;
     finding.message += "; how far two uninterrupted runs differ in it was not seen";
   }
+  doubt_failed(finding, subject.seen.reference_eval);
+  doubt_failed(finding, subject.seen.resumed_eval);
   return finding;
 }
 

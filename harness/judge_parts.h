@@ -174,6 +174,8 @@ bool rng_unused(const Case& subject, const std::set<std::string>& paths);
 // Groups of checks, in the order in which judge() asks them.
 
 void judge_process(const Case& subject, Judgement& judgement);
+/// Whether what the trainers told is whole and of one piece; judge_process() asks it.
+void judge_trace(const Case& subject, Judgement& judgement);
 void judge_identity(const Case& subject, Judgement& judgement);
 void judge_start(const Case& subject, Judgement& judgement);
 void judge_first_step(const Case& subject, Judgement& judgement);

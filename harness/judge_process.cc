@@ -3,7 +3,6 @@
 // nothing.
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "harness/judge_parts.h"
@@ -67,6 +66,25 @@ std::string instead_of(const RunRecord& run, const MissedSave& missed) {
          ", where the plan's checkpoints.path says; the run's directory holds " + missed.files;
 }
 
+/// What is wrong with the end of a run that got where it should; empty if nothing.
+std::string bad_end(const RunRecord& run) {
+  if (run.kill == KillOutcome::kSurvivors) return "processes of it were left after the kill";
+  const bool failed = run.exit.kind == ExitKind::kSignalled ||
+                      (run.exit.kind == ExitKind::kExited && run.exit.code != 0);
+  if (run.kill == KillOutcome::kAlreadyGone && failed)
+    return "it died by itself before the kill: " + run.exit.text();
+  return {};
+}
+
+/// A run that got there passes unless its end was a bad one.
+void end_well(Finding& finding, const RunRecord& run) {
+  const std::string fault = bad_end(run);
+  if (fault.empty()) return;
+  finding.status = Status::kInconclusive;
+  finding.message += ", and " + fault;
+  attach_log(finding, run);
+}
+
 Finding reference_finding(const Case& subject) {
   Finding finding{.check = "process.reference", .subject = "reference run", .message = {}};
   const std::string target = step_text(subject.final_step());
@@ -81,6 +99,7 @@ Finding reference_finding(const Case& subject) {
     finding.message = subject.reference.last_step
                           ? "the reference run trained to " + target
                           : "the reference run wrote its checkpoint of " + target;
+    end_well(finding, subject.seen.reference);
     return finding;
   }
   finding.status = Status::kInconclusive;
@@ -210,6 +229,7 @@ std::optional<Finding> continue_finding(const Case& subject) {
     finding.message = subject.resumed.last_step
                           ? "the resumed run trained on to " + target
                           : "the resumed run wrote its checkpoint of " + target;
+    end_well(finding, *run);
     return finding;
   }
   excuse(finding, outside_reason(subject, *run));
@@ -279,64 +299,6 @@ Finding save_finding(const Case& subject) {
   return finding;
 }
 
-/// Steps of one process that do not count up: which of its figures count is open.
-std::size_t count_disorder(const RunRecord& run, std::string& first) {
-  std::map<std::int64_t, std::uint64_t> last;
-  std::size_t count = 0;
-  for (const Event& event : run.trace.events) {
-    const auto* step = std::get_if<StepEvent>(&event.what);
-    if (step == nullptr || event.role != "trainer") continue;
-    const auto [before, is_first] = last.try_emplace(event.pid, step->step);
-    if (!is_first && step->step <= before->second) {
-      ++count;
-      if (first.empty())
-        first = step_text(step->step) + " after " + step_text(before->second) + ", process " +
-                std::to_string(event.pid);
-    }
-    before->second = step->step;
-  }
-  return count;
-}
-
-Finding trace_finding(const Case& subject) {
-  Finding finding{.check = "process.trace", .subject = "events", .message = {}};
-  std::size_t garbled = 0;
-  std::size_t disordered = 0;
-  std::size_t events = 0;
-  const auto count = [&](const char* name, const RunRecord& run) {
-    events += run.trace.events.size();
-    std::string disorder;
-    disordered += count_disorder(run, disorder);
-    if (!disorder.empty()) finding.evidence.push_back({name, disorder});
-    garbled += run.trace.garbled.size();
-    if (run.trace.garbled.empty()) return;
-    const GarbledLine& line = run.trace.garbled.front();
-    finding.evidence.push_back(
-        {name, line.file + ": line " + std::to_string(line.line) + ": " + line.reason});
-  };
-  count("reference", subject.seen.reference);
-  count("interrupted", subject.seen.interrupted);
-  if (subject.seen.resumed) count("resumed", *subject.seen.resumed);
-  if (subject.seen.fresh_eval) count("evaluation", *subject.seen.fresh_eval);
-  if (subject.seen.reference_eval) count("evaluation", *subject.seen.reference_eval);
-  if (subject.seen.resumed_eval) count("evaluation", *subject.seen.resumed_eval);
-  if (garbled > 0) {
-    finding.status = Status::kInconclusive;
-    finding.message = count_text(garbled, "line is no event", "lines are no events") +
-                      ", so what the trainers said is incomplete";
-  } else if (disordered > 0) {
-    finding.status = Status::kInconclusive;
-    finding.message = count_text(disordered, "step is", "steps are") +
-                      " told out of order, so which figures count is open";
-  } else if (events == 0) {
-    finding.status = Status::kNotObserved;
-    finding.message = "the trainers wrote no events";
-  } else {
-    finding.message = count_text(events, "event") + " of the trainers could be read";
-  }
-  return finding;
-}
-
 }  // namespace
 
 void judge_process(const Case& subject, Judgement& judgement) {
@@ -345,7 +307,7 @@ void judge_process(const Case& subject, Judgement& judgement) {
   judgement.findings.push_back(restore_finding(subject));
   if (auto finding = continue_finding(subject)) judgement.findings.push_back(*std::move(finding));
   judgement.findings.push_back(save_finding(subject));
-  judgement.findings.push_back(trace_finding(subject));
+  judge_trace(subject, judgement);
   if (!subject.seen.broken_off.empty())
     judgement.findings.push_back(
         {.check = "process.gate",

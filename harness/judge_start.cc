@@ -2,6 +2,7 @@
 // the right state under a wrong number. The model's digests decide; without them the loss of the
 // first step does.
 #include <algorithm>
+#include <filesystem>
 
 #include "harness/judge_parts.h"
 
@@ -54,6 +55,28 @@ Start start_by_loss(const Case& subject) {
   return first->step <= 1 ? Start::kFromScratch : Start::kOtherCheckpoint;
 }
 
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  const auto parts = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  return parts.first == directory.end();
+}
+
+/// Whether a path that a trainer tells is another of the gate's checkpoints than the one that it
+/// was given. Elsewhere may be a copy that it made.
+bool is_another_checkpoint(const Observations& seen, const std::string& told) {
+  const std::filesystem::path path = std::filesystem::path(told).lexically_normal();
+  const auto any = [](const std::vector<std::string>& names, auto&& holds) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return holds(std::filesystem::path(name).lexically_normal());
+    });
+  };
+  const bool of_the_gate =
+      any(seen.output, [&](const std::filesystem::path& output) { return lies_in(path, output); });
+  const bool given = any(seen.restored_from, [&](const std::filesystem::path& checkpoint) {
+    return lies_in(path, checkpoint) || lies_in(checkpoint, path);
+  });
+  return of_the_gate && !given;
+}
+
 std::string start_text(const Case& subject) {
   const RunView& resumed = subject.resumed;
   std::string text = resumed.restored != nullptr
@@ -99,6 +122,34 @@ Finding start_finding(const Case& subject) {
   return finding;
 }
 
+/// A rank that says of itself that it restored another step than N, or another checkpoint than the
+/// one that it was given.
+std::optional<Finding> other_restore(const Case& subject) {
+  if (subject.resumed.record == nullptr) return std::nullopt;
+  for (const Event& event : subject.resumed.record->trace.events) {
+    const auto* restored = std::get_if<RestoredEvent>(&event.what);
+    if (restored == nullptr || event.role != "trainer") continue;
+    const std::string who = "rank " + std::to_string(event.rank);
+    Finding finding{.check = "restore.step",
+                    .status = Status::kFail,
+                    .cause = cause(CauseKind::kWrongStart),
+                    .subject = "resumed run",
+                    .message = {}};
+    if (restored->step != subject.save_step()) {
+      finding.message = who + " restored " + step_text(restored->step) + ", expected " +
+                        step_text(subject.save_step());
+      return finding;
+    }
+    if (is_another_checkpoint(subject.seen, restored->path)) {
+      finding.message = who +
+                        " says that it restored another checkpoint than it was given: found " +
+                        restored->path + ", expected " + subject.seen.restored_from.front();
+      return finding;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Start find_start(const Case& subject) {
@@ -126,7 +177,10 @@ Start find_start(const Case& subject) {
 }
 
 void judge_start(const Case& subject, Judgement& judgement) {
-  judgement.findings.push_back(start_finding(subject));
+  Finding finding = start_finding(subject);
+  if (finding.status != Status::kFail)
+    if (auto other = other_restore(subject)) finding = *std::move(other);
+  judgement.findings.push_back(std::move(finding));
 }
 
 }  // namespace ckptverify::judging

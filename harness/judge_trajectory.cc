@@ -107,6 +107,14 @@ bool undecidable(const Case& subject, const std::string& metric) {
   return subject.noise.level == NoiseLevel::kSome;
 }
 
+bool never_a_number(const Case& subject) {
+  for (std::uint64_t step = subject.save_step() + 1; step <= subject.final_step(); ++step) {
+    const StepEvent* event = subject.reference.step(step);
+    if (event == nullptr || !event->loss || !std::isnan(*event->loss)) return false;
+  }
+  return true;
+}
+
 Finding series_finding(const Case& subject, const std::string& metric, const Series& series) {
   Finding finding{.check = "trajectory." + metric, .subject = "resumed run", .message = {}};
   const std::uint64_t steps = subject.final_step() - subject.save_step();
@@ -130,6 +138,9 @@ Finding series_finding(const Case& subject, const std::string& metric, const Ser
     finding.status = Status::kNotObserved;
     finding.message = metric + " is equal where it was seen: at " +
                       std::to_string(series.compared) + " of " + count_text(steps, "step");
+  } else if (metric == "loss" && never_a_number(subject)) {
+    finding.status = Status::kNotObserved;
+    finding.message = "loss is nan in both runs at " + span + ", which shows nothing";
   } else {
     finding.message = metric + " is the reference's at " + span;
     if (series.noisy > 0)

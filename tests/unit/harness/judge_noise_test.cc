@@ -152,9 +152,11 @@ TEST(JudgeNoise, EvaluationsWithinTheDifferenceAtTheSave) {
 TEST(JudgeNoise, EvaluationsWhoseNoiseWasNotSeenAreLeftOpen) {
   Observations seen = healthy();
   add_noise(seen, 0.01);
-  for (RunRecord* run : {&seen.reference, &seen.interrupted})
+  for (RunRecord* run : {&seen.reference, &seen.interrupted}) {
     std::erase_if(run->trace.events,
                   [](const Event& event) { return std::holds_alternative<EvalEvent>(event.what); });
+    renumber(*run);
+  }
   evaluation_of(*seen.resumed_eval).metrics["loss"] += 0.01;
   EXPECT_EQ(finding(judged(seen), "eval.final").status, Status::kNotObserved);
   EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);

@@ -251,15 +251,22 @@ void restart_from_scratch(Observations& seen) {
   kill_at(resumed, kFinal);
 }
 
+void renumber(RunRecord& run) {
+  std::uint64_t number = 0;
+  for (Event& event : run.trace.events) event.seq = number++;
+}
+
 void drop_events_of_state(RunRecord& run) {
   std::erase_if(run.trace.events,
                 [](const Event& event) { return std::holds_alternative<StateEvent>(event.what); });
+  renumber(run);
 }
 
 void drop_restored_event(RunRecord& run) {
   std::erase_if(run.trace.events, [](const Event& event) {
     return std::holds_alternative<RestoredEvent>(event.what);
   });
+  renumber(run);
 }
 
 const Finding& finding(const Judgement& judgement, const std::string& check) {
@@ -288,6 +295,7 @@ Judgement judged(const Observations& seen) {
 void lose_step_events(RunRecord& run) {
   std::erase_if(run.trace.events,
                 [](const Event& event) { return std::holds_alternative<StepEvent>(event.what); });
+  renumber(run);
 }
 
 Exit exited(int code) {

@@ -41,6 +41,8 @@ void part_from(Observations& seen, std::uint64_t number);
 void change_final(Observations& seen, const std::string& component, const std::string& path);
 /// The resumed trainer ignores the checkpoint and trains from scratch, as it would in full.
 void restart_from_scratch(Observations& seen);
+/// Numbers the events as a trainer does that never told what was taken out.
+void renumber(RunRecord& run);
 void drop_events_of_state(RunRecord& run);
 void drop_restored_event(RunRecord& run);
 void lose_step_events(RunRecord& run);

@@ -122,7 +122,7 @@ std::vector<Finding> coverage(const Checkpoint& checkpoint) {
 std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
   const std::uint64_t bytes = checkpoint.coverage.size(Owner::kUnverifiable);
   if (bytes == 0) {
-    return {{.check = "static.unverifiable", .message = "no byte could change without notice"}};
+    return {{.check = "static.unverifiable", .message = "every byte means something"}};
   }
   Finding finding{
       .check = "static.unverifiable",

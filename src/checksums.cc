@@ -67,7 +67,8 @@ std::vector<Finding> checksum_findings(const Checkpoint& checkpoint, const Pass&
   if (checksums.empty()) {
     return {{.check = std::string(kCheck),
              .status = Status::kNotObserved,
-             .message = "the checkpoint carries no checksums"}};
+             .message = "the checkpoint carries no checksums: a value that changed is seen only "
+                        "against a fingerprint noted before (ckptverify hash)"}};
   }
   std::vector<Finding> findings;
   std::map<std::string_view, std::uint64_t> right;

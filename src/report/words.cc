@@ -59,12 +59,24 @@ std::string cause_remedy(const Cause& cause) {
          "the process's output, or what was not observed and is left to suspect.";
 }
 
+namespace {
+
+bool has_checksums(const Report& report) {
+  return std::none_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {
+    return finding.check == "static.checksums" && finding.status == Status::kNotObserved;
+  });
+}
+
+}  // namespace
+
 std::string verdict_sentence(const Report& report) {
   const bool run = report.command == "run";
   switch (report.verdict) {
     case Verdict::kPass:
-      return run ? "If this run dies, it comes back as the same run."
-                 : "By its bytes alone, this checkpoint is whole.";
+      if (run) return "If this run dies, it comes back as the same run.";
+      return has_checksums(report)
+                 ? "By its bytes alone, this checkpoint is whole."
+                 : "This checkpoint is complete; nothing in it would show a changed value.";
     case Verdict::kFail:
       return run ? "If this run dies, it does not come back as the same run."
                  : "This checkpoint is damaged or incomplete.";

@@ -190,6 +190,17 @@ Finding examine_events() {
               "pass is possible (docs/trainer-contract.md, in C++ or Python)"};
 }
 
+/// One path for all saves: which of them is there is known only of a trainer that tells its saves.
+Finding examine_checkpoints(const Plan& plan) {
+  Finding finding{.check = "plan.checkpoints", .message = plan.checkpoint_pattern};
+  if (plan.checkpoint_pattern.find("{step}") != std::string::npos) return finding;
+  finding.status = Status::kWarn;
+  finding.message +=
+      ": every save has the same path, without {step}; let the trainer tell its saves by save_end, "
+      "or the first file that is there counts as the first save, and its next change as the next";
+  return finding;
+}
+
 std::string verdict_text(Verdict verdict) {
   switch (verdict) {
     case Verdict::kPass:
@@ -226,6 +237,7 @@ Result<int> run_doctor(const DoctorOptions& options) {
     findings.push_back(examine_command(plan, "train", plan.train));
     findings.push_back(examine_command(plan, "resume", plan.resume));
     findings.push_back(examine_command(plan, "eval", plan.eval));
+    findings.push_back(examine_checkpoints(plan));
     findings.push_back(examine_events());
   }
   const Verdict verdict = verdict_of(findings);

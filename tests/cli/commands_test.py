@@ -6,6 +6,7 @@ Exit codes, messages and JSON fields, on real files of fixtures/files.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -158,6 +159,17 @@ class Commands(unittest.TestCase):
         check = next(check for check in report["checks"] if check["id"] == "plan.train")
         self.assertEqual(check["status"], "warn")
         self.assertIn("train.py is relative", check["message"])
+
+    def test_doctor_warns_of_a_path_that_all_saves_share(self):
+        plan = self.folder / "plan.toml"
+        self.assertEqual(run("init", plan, "--train", "true", "{run_dir}").returncode, 0)
+        for path, status in (("step-{step}", "pass"), ("latest", "warn")):
+            text = re.sub(r'(?m)^path = .*$', f'path = "{{run_dir}}/{path}"', plan.read_text())
+            plan.write_text(text)
+            report = self.json_of(0, "doctor", plan, "--dir", self.folder)
+            check = next(check for check in report["checks"] if check["id"] == "plan.checkpoints")
+            self.assertEqual(check["status"], status)
+        self.assertIn("without {step}", check["message"])
 
     def test_help_names_choices_and_defaults_in_words(self):
         text = run("run", "--help").stdout

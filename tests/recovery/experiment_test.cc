@@ -21,8 +21,10 @@ using testing::marked_processes;
 using testing::new_mark;
 
 Plan odd_plan(const std::string& behave, const std::string& mark) {
+  // One that tells nothing is to go on for longer than its files are watched.
+  const std::string step_us = behave == "no-events" ? "200000" : "1000";
   auto plan = load_plan(std::filesystem::path(CKPTVERIFY_SOURCE) / "fixtures/odd_trainer/plan.toml",
-                        {{"behave", behave}}, CKPTVERIFY_BUILD);
+                        {{"behave", behave}, {"step_us", step_us}}, CKPTVERIFY_BUILD);
   EXPECT_TRUE(plan) << plan.error().text();
   const std::size_t equals = mark.find('=');
   plan->environment[mark.substr(0, equals)] = mark.substr(equals + 1);
@@ -268,6 +270,66 @@ TEST(Experiment, RestoresTheReferenceWhereRunsDoNotRepeat) {
   EXPECT_TRUE(seen.restored_reference);
   ASSERT_TRUE(seen.final_difference);
   EXPECT_TRUE(seen.final_difference->equal());  // the reference's own future
+}
+
+TEST(Experiment, RestoresWhatTheTrainerWroteWhateverTheEvaluationDoesToIt) {
+  const Directory directory;
+  const std::string mark = new_mark();
+  Plan plan = odd_plan("normal", mark);
+  plan.eval = {"/bin/sh", "-c", "rm -r \"$0\"", "{checkpoint}"};
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_TRUE(record);
+  const Observations& seen = record->observations;
+  ASSERT_TRUE(seen.fresh_eval && seen.resumed);
+  EXPECT_EQ(seen.fresh_eval->exit.text(), "exit 0");
+  EXPECT_EQ(restored(seen.resumed->trace), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(seen.resumed->held_at, 10U);
+  expect_same_run(seen);
+}
+
+TEST(Experiment, LosesASaveWhoseFilesComeAfterItsAcknowledgement) {
+  const Directory directory;
+  Plan plan = odd_plan("normal", new_mark());
+  // It honours no hold, and its file is there before the grace for those that do is over.
+  plan.train = {"/bin/sh", "-c",
+                "p=\"$0/checkpoints/step-5\"; echo "
+                "'{{\"schema\":\"ckptverify.event/1\",\"seq\":0,\"pid\":7,\"rank\":0,\"world\":1,"
+                "\"t_mono_ns\":1,\"role\":\"trainer\",\"type\":\"save_end\",\"step\":5,\"path\":\"'"
+                "\"$p\"'\"}}' "
+                ">> \"$CKPTVERIFY_EVENTS\"; sleep 0.5; mkdir -p \"$p\"; echo late > \"$p/file\"; "
+                "exec sleep 300",
+                "{run_dir}"};
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_TRUE(record);
+  const RunRecord& reference = record->observations.reference;
+  EXPECT_THAT(reference.trace.garbled, IsEmpty());
+  const auto path = directory.path() / "out/run/reference/checkpoints/step-5";
+  EXPECT_TRUE(std::filesystem::exists(path / "file"));
+  ASSERT_TRUE(reference.lost_save);
+  EXPECT_EQ(reference.lost_save->path, path.string());
+  EXPECT_EQ(reference.lost_save->why, "");
+  EXPECT_EQ(reference.lost_save->files, "no file");
+}
+
+TEST(Experiment, StopsAndSaysWhyAfterAGuardianThatDoesNotObey) {
+  const Directory directory;
+  const std::string mark = new_mark();
+  Plan plan = odd_plan("normal", mark);
+  plan.deadlines.kill_s = 0.5;
+  // The shell's parent is the guardian.
+  plan.resume.insert(plan.resume.begin(),
+                     {"/bin/sh", "-c", "kill -STOP $PPID; exec \"$0\" \"$@\""});
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_TRUE(record);
+  EXPECT_THAT(marked_processes(mark), IsEmpty());
+  EXPECT_THAT(record->observations.broken_off, HasSubstr("restored: its guardian did not obey"));
+  EXPECT_FALSE(record->observations.resumed_eval);
 }
 
 TEST(Experiment, RefusesAnOutputDirectoryThatIsInUse) {

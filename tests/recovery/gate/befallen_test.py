@@ -59,7 +59,7 @@ class Befallen(unittest.TestCase):
         return output, errors
 
     def test_a_signal_in_any_phase_ends_it_inconclusive(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             for phase in PHASES:
                 with self.subTest(phase=phase, signal=number):
                     gate = self.start("step_us=20000")
@@ -116,6 +116,45 @@ class Befallen(unittest.TestCase):
         self.assertIn("standard output cannot be written to", errors)
         self.assertEqual(gate.returncode, 2)
         self.assertEqual(json.loads((self.out / "report.json").read_text())["verdict"], "pass")
+
+    def test_progress_that_nobody_reads_ends_no_gate(self):
+        gate = self.start()
+        self.at(gate, "interrupted")
+        gate.stderr.close()
+        gate.stderr = None
+        report = json.loads(gate.communicate(timeout=60)[0])
+        self.assertEqual((gate.returncode, report["verdict"]), (0, "pass"))
+        self.assertEqual(marked(self.marker), {})
+
+    def test_a_report_that_nobody_reads_is_written_all_the_same(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        gate = self.start(stdout=writing)
+        os.close(writing)
+        self.ended(gate)
+        self.assertEqual(gate.returncode, 2)
+        self.assertEqual(json.loads((self.out / "report.json").read_text())["verdict"], "pass")
+
+    def test_a_hang_up_that_is_ignored_stays_ignored(self):
+        gate = subprocess.Popen(["nohup", TOOL, "run", PLAN, "--out", self.out, "--set", "step_us=20000"],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, MARKER: self.marker})
+        self.at(gate, "interrupted")
+        gate.send_signal(signal.SIGHUP)
+        self.ended(gate)
+        self.assertEqual(gate.returncode, 0)
+
+    def test_a_thread_that_cannot_be_started_is_no_bug_of_ours(self):
+        # A stack that does not fit into the address space: the first thread is refused.
+        command = f'ulimit -s 8000000 && ulimit -v 4000000 && exec "{TOOL}" run "{PLAN}" --out "{self.out}"'
+        gate = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, MARKER: self.marker})
+        if "ulimit:" in gate.stderr or "Sanitizer" in gate.stderr:
+            self.skipTest("these limits cannot be set here")
+        self.assertEqual(gate.returncode, 66, gate.stderr)
+        self.assertIn("a thread cannot be started", gate.stderr)
+        self.assertEqual([path for path in self.out.rglob("*") if path.is_fifo()], [])
 
     def test_closed_descriptors_do_not_reach_its_files(self):
         command = f'exec "{TOOL}" run "{PLAN}" --out "{self.out}" <&- >&- 2>&-'

@@ -81,8 +81,8 @@ void doubt_failed(Finding& finding, const std::optional<RunRecord>& run) {
   const bool ended_well = exit.kind == ExitKind::kExited && exit.code == 0;
   if (ended_well && run->kill != KillOutcome::kSurvivors) return;
   finding.status = Status::kInconclusive;
-  finding.message += ended_well ? "; the process left others behind"
-                                : "; the process then failed: " + exit.text();
+  finding.message +=
+      ended_well ? "; the process left others behind" : "; the process then failed: " + exit.text();
   if (!run->log_tail.empty())
     finding.evidence.push_back({"last lines of its output", run->log_tail});
 }

@@ -147,7 +147,10 @@ Finding kill_finding(const Case& subject) {
       break;
     case KillOutcome::kNotSent:
       finding.message =
-          "the trainer never reached the save at " + point + ", so nothing was killed";
+          run.command.empty()
+              ? "the run that was to be killed at " + point +
+                    " was not started: the reference run did not end as it should"
+              : "the trainer never reached the save at " + point + ", so nothing was killed";
       if (run.missed_save) finding.message += ": " + instead_of(run, *run.missed_save);
       break;
   }

@@ -51,6 +51,15 @@ TEST(JudgeProcess, SaveThatNeverCameIsInconclusive) {
   EXPECT_EQ(finding(judgement, "process.restore").status, Status::kInconclusive);
 }
 
+TEST(JudgeProcess, RunThatWasNeverStartedMissedNoSave) {
+  Observations seen = healthy();
+  seen.interrupted = {};
+  seen.resumed.reset();
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "process.kill").status, Status::kInconclusive);
+  EXPECT_THAT(finding(judgement, "process.kill").message, HasSubstr("was not started"));
+}
+
 Observations ended_at_restore(const Exit& exit) {
   Observations seen = healthy();
   seen.resumed->trace.events.clear();

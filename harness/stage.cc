@@ -30,7 +30,7 @@ Result<void> make_directory(const std::filesystem::path& path) {
 }
 
 std::string kill_text(const RunRecord& run) {
-  if (const std::string left = left_over_text(run); !left.empty()) return left;
+  if (std::string left = left_over_text(run); !left.empty()) return left;
   if (run.guardian_lost) return "its guardian was killed from outside";
   const std::string sent = "SIGKILL to " + count_text(run.processes_killed, "process");
   switch (run.kill) {

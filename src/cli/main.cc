@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -24,6 +27,26 @@
 
 namespace ckptverify::cli {
 namespace {
+
+/// The error of a command line, worded as every other error, and as JSON too where that was asked
+/// for: a program that reads the output must not find it empty.
+int code_of_parse_error(const CLI::App& application, const CLI::ParseError& error,
+                        std::span<char* const> arguments) {
+  const auto is_json = [](std::string_view argument) { return argument == "--json"; };
+  const bool json = std::any_of(arguments.begin(), arguments.end(), is_json);
+  const auto chosen = application.get_subcommands();
+  std::string command = "ckptverify";
+  std::string message = error.what();
+  if (!chosen.empty()) {
+    command = chosen.front()->get_name();
+  } else if (arguments.size() > 1 && *arguments[1] != '-') {
+    message = "found '" + plain_text(arguments[1]) + "', expected a command (see --help)";
+  }
+  const Result<int> result = Error{ErrorKind::kUsage, message, chosen.empty() ? "" : command};
+  const int code = code_of(result, command, json ? Output::kJson : Output::kText);
+  std::cerr << "Run with --help for more information.\n";
+  return code;
+}
 
 int run_command_line(int argc, char** argv) {
   CLI::App application(
@@ -48,7 +71,8 @@ int run_command_line(int argc, char** argv) {
   try {
     application.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return application.exit(error, std::cout, std::cerr) == 0 ? kExitPass : kExitUsage;
+    if (error.get_exit_code() == 0) return application.exit(error, std::cout, std::cerr);  // --help
+    return code_of_parse_error(application, error, std::span(argv, static_cast<std::size_t>(argc)));
   }
   return code;
 }

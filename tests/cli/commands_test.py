@@ -207,6 +207,23 @@ class Commands(unittest.TestCase):
         self.assertEqual(run("run", plan, "--out", self.folder).returncode, 64)
         self.assertEqual(os.listdir(self.folder), ["kept"])
 
+    def test_mistakes_on_the_command_line_are_told_as_json_too(self):
+        cases = (("run", "--json"), ("check", SAFETENSORS, "--bogus", "--json"), ("diff", "a", "--json"),
+                 ("inspect", "x", "--digest", "md5", "--json"), ("doctor", "a", "b", "--json"),
+                 ("formats", "x", "--json"), ("init", "--bogus", "--json"), ("diff", "a", "b", "--rtol", "z", "--json"))
+        for arguments in cases:
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 64, arguments)
+            self.assertRegex(done.stderr, f"^ckptverify: {arguments[0]}: ")
+            told = json.loads(done.stdout)
+            self.assertEqual(told["schema"], f"ckptverify.{arguments[0]}/1")
+            self.assertEqual((told["error"]["kind"], told["error"]["exit_code"]), ("usage", 64))
+
+    def test_a_command_that_does_not_exist_is_named(self):
+        done = run("bogus")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn("ckptverify: found 'bogus', expected a command", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

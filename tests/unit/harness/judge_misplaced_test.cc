@@ -28,7 +28,7 @@ TEST(JudgeMisplaced, StepThatLiesInTheModelIsInconclusiveAndNamesThePlansKey) {
   const Judgement judgement = judged(seen);
   EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
   EXPECT_THAT(causes(judgement), IsEmpty());
-  const Finding& step = finding(judgement, "identity.step");
+  const Finding step = finding(judgement, "identity.step");
   EXPECT_EQ(step.status, Status::kInconclusive);
   EXPECT_THAT(step.message, HasSubstr("1 entry of the step state, as the trainer tells it, lies on "
                                       "disk in what was taken for the model state"));

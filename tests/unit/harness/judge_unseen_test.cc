@@ -30,7 +30,7 @@ Observations without_events() {
 TEST(JudgeUnseen, WithoutEventsNoRestoreAndNoAcknowledgementIsClaimed) {
   const Judgement judgement = judged(without_events());
   EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
-  const Finding& restore = finding(judgement, "process.restore");
+  const Finding restore = finding(judgement, "process.restore");
   EXPECT_EQ(restore.status, Status::kNotObserved);
   EXPECT_EQ(restore.message,
             "a fresh process was given the moved copy and wrote its checkpoint of step 10; it told "
@@ -61,7 +61,7 @@ TEST(JudgeUnseen, WhatIsMissingComesFirstAndOneReasonIsSaidOnce) {
 TEST(JudgeUnseen, SecondSaveOfTheRestoredStepSuggestsAStartFromScratch) {
   Observations seen = without_events();
   seen.resumed_saved_again = true;
-  const Finding& restore = finding(judged(seen), "process.restore");
+  const Finding restore = finding(judged(seen), "process.restore");
   EXPECT_EQ(restore.status, Status::kInconclusive);
   EXPECT_THAT(restore.message, HasSubstr("wrote a checkpoint of step 5 again"));
 }
@@ -135,7 +135,7 @@ TEST(JudgeUnseen, PartingWithoutACauseListsWhatWasNotObserved) {
   for (RunRecord* run : {&seen.interrupted, &*seen.resumed}) drop_events_of_state(*run);
   const Judgement judgement = judged(seen);
   EXPECT_THAT(causes(judgement), Not(IsEmpty()));
-  const Finding& final = finding(judgement, "final.model");
+  const Finding final = finding(judgement, "final.model");
   ASSERT_EQ(final.status, Status::kFail);
   EXPECT_EQ(final.evidence.back().name, "not observed, so left to suspect");
   EXPECT_THAT(final.evidence.back().value, HasSubstr("identity.optimizer"));

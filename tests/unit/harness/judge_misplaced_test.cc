@@ -133,7 +133,7 @@ TEST(JudgeKinds, WrongEntryBesideOneOfAnotherKindIsStillWrong) {
 TEST(JudgeKinds, NumberBesideADigestIsShownAsBoth) {
   Observations seen = healthy();
   set_entry(restored(seen), "optimizer", "param_groups.0.weight_decay", "0.2");
-  const std::string& message = finding(judged(seen), "identity.optimizer").message;
+  const std::string message = finding(judged(seen), "identity.optimizer").message;
   const auto shown = [](const std::string& text) {
     return "ckv1:" + mark(text).hex().substr(0, 12);
   };

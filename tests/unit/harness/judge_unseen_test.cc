@@ -116,7 +116,7 @@ TEST(JudgeUnseen, KillThatCameTooLateSaysWhatHelps) {
   Observations seen = healthy();
   seen.interrupted.kill = KillOutcome::kAlreadyGone;
   seen.interrupted.exit = exited(0);
-  const std::string& message = finding(judged(seen), "process.kill").message;
+  const std::string message = finding(judged(seen), "process.kill").message;
   EXPECT_THAT(message, HasSubstr("give it more steps or longer ones after that save"));
   EXPECT_THAT(message, HasSubstr("docs/trainer-contract.md"));
 }

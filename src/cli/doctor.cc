@@ -265,7 +265,8 @@ void add_doctor(CLI::App& application, int& exit_code) {
   auto options = std::make_shared<DoctorOptions>();
   command->add_option("plan", options->plan, "Plan to examine as well");
   command->add_option("--set", options->settings, "Set a variable of the plan (repeatable)")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--dir", options->directory, "Where run would write")
       ->type_name("DIRECTORY")
       ->capture_default_str();

@@ -165,7 +165,8 @@ void add_run(CLI::App& application, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
   command->add_option("plan", options->plan, "Plan file (TOML)")->required();
   command->add_option("--set", options->settings, "Set a variable of the plan (repeatable)")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command
       ->add_option("--out", options->out,
                    "Directory for the report, logs and checkpoints; new or empty "

@@ -160,6 +160,12 @@ class Commands(unittest.TestCase):
         self.assertEqual(check["status"], "warn")
         self.assertIn("train.py is relative", check["message"])
 
+    def test_a_setting_takes_one_value_and_leaves_the_plan_alone(self):
+        for command in ("run", "doctor"):
+            done = run(command, "--set", "a=b", "--set", "c=d", self.folder / "absent.toml")
+            self.assertEqual(done.returncode, 66, done.stderr)
+            self.assertIn("absent.toml", done.stderr)
+
     def test_doctor_warns_of_a_path_that_all_saves_share(self):
         plan = self.folder / "plan.toml"
         self.assertEqual(run("init", plan, "--train", "true", "{run_dir}").returncode, 0)

@@ -149,12 +149,6 @@ std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) 
   return missing;
 }
 
-bool tells_nothing(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.check == "process.trace" && finding.status == Status::kNotObserved;
-  });
-}
-
 void require_evidence(std::vector<Finding>& findings) {
   if (verdict_of(findings) != Verdict::kPass) return;
   const std::vector<std::string> missing = missing_evidence(findings);

@@ -14,6 +14,7 @@ struct FinalDifference {
   std::string expected;
   std::string found;
   bool structural = false;  // an entry missing, or of another dtype or shape: no noise does that
+  bool tensors = false;     // as far as digests show
   double max_absolute = 0;
   std::set<std::string> paths = {};
 };
@@ -24,11 +25,13 @@ void note(FinalDifferences& all, Component component, FinalDifference one) {
   FinalDifference& difference = all[component];
   const double largest = std::max(difference.max_absolute, one.max_absolute);
   const std::size_t count = difference.count + 1;
+  const bool tensors = difference.tensors || one.tensors;
   std::set<std::string> paths = std::move(difference.paths);
   paths.insert(one.path);
   if (difference.count == 0 || (one.structural && !difference.structural))
     difference = std::move(one);
   difference.count = count;
+  difference.tensors = tensors;
   difference.max_absolute = largest;
   difference.paths = std::move(paths);
 }
@@ -66,13 +69,18 @@ FinalDifferences from_digests(const StateDigests& reference, const StateDigests&
              {.path = path,
               .expected = item_text(&item),
               .found = item_text(found),
-              .structural = found == nullptr});
+              .structural = found == nullptr,
+              .tensors = item.is_tensor || (found != nullptr && found->is_tensor)});
     }
   for (const auto& [label, items] : resumed)
     for (const auto& [path, item] : items)
       if (!side(reference, label).contains(path))
         note(all, component_of_label(label),
-             {.path = path, .expected = "nothing", .found = item_text(&item), .structural = true});
+             {.path = path,
+              .expected = "nothing",
+              .found = item_text(&item),
+              .structural = true,
+              .tensors = item.is_tensor});
   return all;
 }
 
@@ -103,26 +111,6 @@ bool within_noise(const Case& subject, Component component, double difference) {
          difference <= kNoiseFactor * noise->second;
 }
 
-/// Whether any tensor outside of the known components differs, or is on one side alone.
-bool other_tensors_differ(const Case& subject) {
-  const auto holds_all = [](const StateDigests& these, const StateDigests& those) {
-    for (const auto& [label, items] : these) {
-      if (component_of_label(label) != Component::kOther) continue;
-      const Items* others = find_component(those, label);
-      for (const auto& [path, item] : items) {
-        if (!item.is_tensor) continue;
-        const auto other = others == nullptr ? Items::const_iterator() : others->find(path);
-        if (others == nullptr || other == others->end() || other->second.digest != item.digest)
-          return false;
-      }
-    }
-    return true;
-  };
-  const StateDigests& reference = subject.seen.reference_final->digests;
-  const StateDigests& resumed = subject.seen.resumed_final->digests;
-  return !holds_all(reference, resumed) || !holds_all(resumed, reference);
-}
-
 /// Whether the trainer counts one of those entries, which no known component holds, to its state.
 bool tells_any(const Case& subject, const std::set<std::string>& paths) {
   const auto saved = subject.interrupted.saves.find(subject.save_step());
@@ -137,16 +125,15 @@ bool tells_any(const Case& subject, const std::set<std::string>& paths) {
 
 /// By design or by policy: what the run does not compute with. A tensor that no name explains may
 /// be a second network or its optimizer.
-bool is_incidental(const Case& subject, Component component, const FinalDifference& difference) {
-  const auto& required = subject.plan.required;
-  if (std::find(required.begin(), required.end(), component) != required.end()) return false;
+bool is_incidental(const Case& subject, Component component, const FinalDifference& difference,
+                   bool tensors) {
+  if (is_required(subject, component)) return false;
   if (component == Component::kConfig) return true;
-  return component == Component::kOther && !tells_any(subject, difference.paths) &&
-         !other_tensors_differ(subject);
+  return component == Component::kOther && !tells_any(subject, difference.paths) && !tensors;
 }
 
 Finding difference_finding(const Case& subject, Component component,
-                           const FinalDifference& difference) {
+                           const FinalDifference& difference, bool tensors) {
   const std::string name(component_name(component));
   Finding finding{
       .check = "final." + name, .status = Status::kFail, .subject = name, .message = {}};
@@ -158,7 +145,7 @@ Finding difference_finding(const Case& subject, Component component,
   finding.evidence.push_back({"entries that differ", std::to_string(difference.count)});
   if (difference.max_absolute > 0)
     finding.evidence.push_back({"largest difference", number_text(difference.max_absolute)});
-  if (is_incidental(subject, component, difference)) {
+  if (is_incidental(subject, component, difference, tensors)) {
     finding.status = Status::kWarn;
   } else if (difference.structural) {
     finding.evidence.push_back({"not noise", "an entry is missing, or of another dtype or shape"});
@@ -231,13 +218,15 @@ void judge_final(const Case& subject, Judgement& judgement) {
   for (const auto& [component, count] : present) {
     const std::string name(component_name(component));
     const auto difference = differences.find(component);
+    const auto bytes = by_digest.find(component);
+    const bool tensors = bytes != by_digest.end() && bytes->second.tensors;
     Finding finding{.check = "final." + name,
                     .subject = name,
                     .message = "the " + name + " state at " + step_text(subject.final_step()) +
                                " is the reference's: " + count_text(count, "entry")};
     if (difference != differences.end())
-      finding = difference_finding(subject, component, difference->second);
-    else if (const auto bytes = by_digest.find(component); bytes != by_digest.end())
+      finding = difference_finding(subject, component, difference->second, tensors);
+    else if (bytes != by_digest.end())
       allow_by_tolerance(finding, bytes->second);
     if (finding.status == Status::kFail && component == Component::kModel)
       explain_untied(subject, finding);

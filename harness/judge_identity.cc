@@ -57,11 +57,6 @@ Places places_of(const Case& subject, const std::string& label) {
   return places;
 }
 
-bool is_required(const Case& subject, Component component) {
-  const auto& required = subject.plan.required;
-  return std::find(required.begin(), required.end(), component) != required.end();
-}
-
 /// By design or by policy: what the run does not compute with.
 bool is_incidental(const Case& subject, Component component) {
   return (component == Component::kConfig || component == Component::kOther) &&

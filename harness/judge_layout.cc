@@ -116,6 +116,17 @@ std::string_view last_key(std::string_view path) {
   return dot == std::string_view::npos ? path : path.substr(dot + 1);
 }
 
+bool tells_nothing(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.check == "process.trace" && finding.status == Status::kNotObserved;
+  });
+}
+
+bool is_required(const Case& subject, Component component) {
+  const auto& required = subject.plan.required;
+  return std::find(required.begin(), required.end(), component) != required.end();
+}
+
 bool cause_named(const Judgement& judgement) {
   return std::any_of(judgement.findings.begin(), judgement.findings.end(), [](const Finding& f) {
     return f.status == Status::kFail && f.cause && f.cause->kind != CauseKind::kUnknown;

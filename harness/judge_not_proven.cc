@@ -7,12 +7,6 @@
 namespace ckptverify::judging {
 namespace {
 
-bool told_no_events(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.check == "process.trace" && finding.status == Status::kNotObserved;
-  });
-}
-
 /// What only events can show.
 bool needs_events(const Finding& finding) {
   constexpr std::string_view kGroups[] = {"process.trace", "identity.",   "restore.",       "data.",
@@ -48,7 +42,7 @@ std::vector<std::string> not_proven_sentences(const std::vector<Finding>& findin
     const auto first = finding.check == "verdict.evidence" ? sentences.begin() : sentences.end();
     sentences.insert(first, finding.check + ": " + finding.message);
   }
-  const bool no_events = told_no_events(findings);
+  const bool no_events = tells_nothing(findings);
   std::vector<Group> groups;
   for (const Finding& finding : findings) {
     if (finding.status != Status::kNotObserved) continue;

@@ -192,6 +192,10 @@ std::vector<Curve> draw_curves(const Case& subject);
 /// Two runs that already differ by this much before N may differ so again, in both directions.
 inline constexpr double kNoiseFactor = 2;
 
+/// Whether the trainers told no event at all.
+bool tells_nothing(const std::vector<Finding>& findings);
+/// By the plan.
+bool is_required(const Case& subject, Component component);
 /// Whether a cause has been named by evidence so far.
 bool cause_named(const Judgement& judgement);
 bool within(const Tolerance& tolerance, double found, double expected);

@@ -201,29 +201,25 @@ Finding examine_checkpoints(const Plan& plan) {
   return finding;
 }
 
-std::string verdict_text(Verdict verdict) {
+std::string sentence_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::kPass:
-      return "PASS  The gate can be run here.";
+      return "The gate can be run here.";
     case Verdict::kFail:
-      return "FAIL  The gate cannot be run like this.";
+      return "The gate cannot be run like this.";
     case Verdict::kInconclusive:
       break;
   }
-  return "INCONCLUSIVE  Whether the gate can be run here was not shown.";
+  return "Whether the gate can be run here was not shown.";
 }
 
 void print_findings(Verdict verdict, const std::vector<Finding>& findings) {
   constexpr std::size_t kStatusWidth = 13;  // "inconclusive "
   std::size_t check_width = 0;
   for (const Finding& finding : findings) check_width = std::max(check_width, finding.check.size());
-  const auto padded = [](std::string text, std::size_t width) {
-    text.resize(std::max(text.size(), width), ' ');
-    return text;
-  };
-  std::cout << verdict_text(verdict) << '\n';
+  std::cout << verdict_word(verdict) << "  " << sentence_of(verdict) << '\n';
   for (const Finding& finding : findings) {
-    const std::string head = "  " + padded(std::string(status_name(finding.status)), kStatusWidth) +
+    const std::string head = "  " + padded(status_name(finding.status), kStatusWidth) +
                              padded(finding.check, check_width) + "  ";
     std::cout << head << wrapped(plain_text(finding.message), head.size()) << '\n';
   }

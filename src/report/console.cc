@@ -37,12 +37,6 @@ struct Ink {
   }
 };
 
-std::string padded(std::string_view text, std::size_t width) {
-  std::string result(text);
-  if (result.size() < width) result.append(width - result.size(), ' ');
-  return result;
-}
-
 void add_section(std::string& out, const Ink& ink, std::string_view title) {
   out += '\n' + ink.bold(title) + '\n';
 }
@@ -51,10 +45,7 @@ void add_verdict(std::string& out, const Ink& ink, const Report& report) {
   const Status as_status = report.verdict == Verdict::kPass   ? Status::kPass
                            : report.verdict == Verdict::kFail ? Status::kFail
                                                               : Status::kInconclusive;
-  std::string word(verdict_name(report.verdict));
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
+  const std::string word = verdict_word(report.verdict);
   out += ink.status(as_status, word) + "  " + wrapped(verdict_sentence(report), word.size() + 2) +
          '\n';
   for (std::size_t i = 0; i < report.causes.size(); ++i) {

@@ -15,14 +15,6 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-std::string verdict_word(Verdict verdict) {
-  std::string word(verdict_name(verdict));
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
-  return word;
-}
-
 /// A paragraph of its own.
 std::string fact(std::string_view name, const std::string& markdown) {
   return "**" + std::string(name) + "** " + markdown + "\n\n";

@@ -87,6 +87,20 @@ std::string verdict_sentence(const Report& report) {
              : "Whether this checkpoint is whole was not shown.";
 }
 
+std::string verdict_word(Verdict verdict) {
+  std::string word(verdict_name(verdict));
+  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return word;
+}
+
+std::string padded(std::string_view text, std::size_t width) {
+  std::string result(text);
+  if (result.size() < width) result.append(width - result.size(), ' ');
+  return result;
+}
+
 std::string kill_sentence(const Report& report) {
   const bool killed =
       std::any_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {

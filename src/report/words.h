@@ -17,6 +17,9 @@ std::string cause_remedy(const Cause& cause);
 /// "This run does not come back as the same run.", or what the verdict says of a checkpoint.
 std::string verdict_sentence(const Report& report);
 
+/// "PASS", "INCONCLUSIVE".
+std::string verdict_word(Verdict verdict);
+
 /// "killed after the save at step 5, compared to step 10"; empty where no kill was confirmed.
 std::string kill_sentence(const Report& report);
 
@@ -29,6 +32,9 @@ std::string figure_text(double value);
 /// Control characters and bytes that are no UTF-8, which a trainer's output may hold, as '?';
 /// newlines and tabs stay.
 std::string printable(std::string_view text);
+
+/// With spaces behind it up to that many columns; a longer text as it is.
+std::string padded(std::string_view text, std::size_t width);
 
 /// For 100 columns, the first line as if behind `indent` others. Words from column `indent` on; a
 /// longer word than the line is left whole, so that paths and commands can be copied.

@@ -1,11 +1,10 @@
 // Any bytes as two files of an iteration, cut where their first two bytes say, beside a sound
 // tracker: of the distributed format, of the legacy one, and of two ranks. An error or a
 // checkpoint, whose tensors are gathered.
-#include <algorithm>
-
 #include "ckptverify/fingerprint.h"
 #include "formats/formats.h"
 #include "formats/megatron.h"
+#include "tests/fuzz/cut_in_two.h"
 
 namespace {
 
@@ -27,19 +26,14 @@ void read(std::map<std::string, std::vector<std::byte>> files) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  constexpr std::size_t kPrefix = 2;
-  if (size < kPrefix) return 0;
-  const auto* begin = reinterpret_cast<const std::byte*>(data) + kPrefix;
-  const auto* end = begin + (size - kPrefix);
-  const std::size_t wanted = std::size_t{data[0]} * 256 + data[1];
-  const auto* middle = begin + std::min(wanted, size - kPrefix);
+  const auto [first, second] = cut_in_two(data, size);
   const std::string folder = "iter_0000005/";
   read({{folder + "metadata.json",
          bytes_of(R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1})")},
-        {folder + "common.pt", {begin, middle}},
-        {folder + ".metadata", {middle, end}},
+        {folder + "common.pt", first},
+        {folder + ".metadata", second},
         {folder + "__0_0.distcp", std::vector<std::byte>(64)}});
-  read({{folder + "mp_rank_00/model_optim_rng.pt", {begin, middle}},
-        {folder + "mp_rank_01/model_optim_rng.pt", {middle, end}}});
+  read({{folder + "mp_rank_00/model_optim_rng.pt", first},
+        {folder + "mp_rank_01/model_optim_rng.pt", second}});
   return 0;
 }

@@ -25,13 +25,14 @@
 #ifdef CKPTVERIFY_SANITIZED
 // A size that a damaged file claims must fail as an allocation does, as it does without sanitizers;
 // what they find must look like the crash that it would be.
+static constexpr const char* kSanitizerOptions = "allocator_may_return_null=1:abort_on_error=1";
 extern "C" const char* __asan_default_options();   // NOLINT: the sanitizer's own name
 extern "C" const char* __asan_default_options() {  // NOLINT
-  return "allocator_may_return_null=1:abort_on_error=1";
+  return kSanitizerOptions;
 }
 extern "C" const char* __tsan_default_options();   // NOLINT
 extern "C" const char* __tsan_default_options() {  // NOLINT
-  return "allocator_may_return_null=1:abort_on_error=1";
+  return kSanitizerOptions;
 }
 #endif
 

@@ -249,6 +249,15 @@ Checks
 )");
 }
 
+TEST(ReportConsole, PassWithoutChecksumsPromisesNothingOfValues) {
+  Report report = passed_check();
+  report.checks.push_back({.check = "static.checksums",
+                           .status = Status::kNotObserved,
+                           .message = "the checkpoint carries no checksums"});
+  EXPECT_EQ(verdict_sentence(report),
+            "This checkpoint is complete; nothing in it would show a changed value.");
+}
+
 TEST(ReportConsole, ColoursOnlyWhenAsked) {
   EXPECT_THAT(report_console(failed_run(), Colour::kOff), Not(HasSubstr("\x1b")));
   EXPECT_THAT(report_console(failed_run(), Colour::kOn), HasSubstr("\x1b[1;31mFAIL\x1b[0m"));

@@ -65,6 +65,7 @@ class Experiment {
 
   fs::path interrupted_checkpoint_;  // out of the way, never given to a trainer
   fs::path moved_checkpoint_;        // its copy, for trainers
+  fs::path reference_away_;
   fs::path restored_from_;
   FutureReading reference_saved_;
   FutureReading reference_final_;
@@ -178,10 +179,13 @@ Result<Next> Experiment::run_interrupted() {
   return reached != Reached::kGoal || left_over ? Next::kStop : Next::kGoOn;
 }
 
-/// The run is renamed away; trainers get a copy elsewhere, readers what no trainer can find.
+/// Both runs are renamed away, so that nothing is left to resume from where they trained; trainers
+/// get a copy elsewhere, readers what no trainer can find.
 Result<void> Experiment::move_checkpoint() {
   const fs::path away = stage_.output() / "away" / "interrupted";
   CKPTVERIFY_TRY_VOID(move_away(stage_.run_directory("interrupted"), away));
+  reference_away_ = stage_.output() / "away" / "reference";
+  CKPTVERIFY_TRY_VOID(move_away(stage_.run_directory("reference"), reference_away_));
   CKPTVERIFY_TRY(interrupted_checkpoint_, stage_.checkpoint_path(away, plan_.save_step));
   std::optional<LostSave>& lost = seen_.interrupted.lost_save;
   CKPTVERIFY_TRY(const auto moved, snapshot(away, "moved", plan_.save_step, lost));
@@ -232,6 +236,21 @@ std::vector<std::string> names_of(const fs::path& path) {
   return error ? std::vector{path.string()} : std::vector{path.string(), real.string()};
 }
 
+/// What the resumed run says that it restored, relative to where it was started, with its links
+/// resolved: a trainer may have reached another checkpoint through either.
+std::map<std::string, std::string> restored_paths(const RunRecord& run,
+                                                  const fs::path& working_directory) {
+  std::map<std::string, std::string> real;
+  for (const Event& event : run.trace.events) {
+    const auto* restored = std::get_if<RestoredEvent>(&event.what);
+    if (restored == nullptr) continue;
+    std::error_code absent;
+    const fs::path path = fs::canonical(working_directory / restored->path, absent);
+    if (!absent) real.emplace(restored->path, path.string());
+  }
+  return real;
+}
+
 Result<void> Experiment::run_resumed() {
   const PhaseRequest phase{.name = "restored",
                            .directory = "restored",
@@ -252,6 +271,7 @@ Result<void> Experiment::run_resumed() {
   }
   seen_.resumed = stage_.end(phase, std::move(trainer));
   seen_.resumed->lost_save = std::move(lost);
+  seen_.real_paths = restored_paths(*seen_.resumed, stage_.working_directory(phase));
   seen_.resumed->missed_save = std::exchange(missed_, std::nullopt);
   CKPTVERIFY_TRY(const fs::path again, stage_.checkpoint_path(run_directory, plan_.save_step));
   CKPTVERIFY_TRY(const fs::path final, stage_.checkpoint_path(run_directory, plan_.final_step));
@@ -296,7 +316,7 @@ Result<void> Experiment::evaluate_final() {
                  stage_.checkpoint_path(stage_.run_directory("restored"), plan_.final_step));
   CKPTVERIFY_TRY(seen_.resumed_eval, evaluate("restored", restored, plan_.final_step));
   CKPTVERIFY_TRY(const fs::path reference,
-                 stage_.checkpoint_path(stage_.run_directory("reference"), plan_.final_step));
+                 stage_.checkpoint_path(reference_away_, plan_.final_step));
   CKPTVERIFY_TRY(seen_.reference_eval, evaluate("reference", reference, plan_.final_step));
   return {};
 }

@@ -41,7 +41,7 @@ struct ExperimentRecord {
 ///     events/<phase>/  logs/<phase>.log
 ///     checkpoints/<run>/                snapshots; checkpoints/moved/ is what is restored,
 ///                                       checkpoints/evaluated/ a copy of it for the evaluation
-///     away/<run>/                       the interrupted run, out of the way
+///     away/<run>/                       the reference and the interrupted run, out of the way
 Result<ExperimentRecord> run_experiment(const Plan& plan, const FormatTable& formats,
                                         const ExperimentOptions& options);
 

@@ -46,13 +46,11 @@ std::string unseen_state(const std::vector<Finding>& findings) {
 }
 
 void attribute(const Case& subject, std::vector<Finding>& findings) {
-  const bool from_elsewhere =
-      subject.start == Start::kFromScratch || subject.start == Start::kOtherCheckpoint;
   std::optional<Cause> first;
   for (Finding& finding : findings) {
     if (finding.status != Status::kFail) continue;
     if (!is_group(finding, "static")) {
-      if (from_elsewhere) finding.cause = cause(CauseKind::kWrongStart);
+      if (from_elsewhere(subject.start)) finding.cause = cause(CauseKind::kWrongStart);
       if (subject.start == Start::kWrongCount && follows_count(finding))
         finding.cause = cause(CauseKind::kStepCount);
     }
@@ -259,6 +257,7 @@ Judgement judge(const Plan& plan, const Observations& observations) {
   judging::judge_start(subject, judgement);
   judging::judge_first_step(subject, judgement);
   judging::judge_trajectory(subject, judgement);
+  judging::judge_ranks(subject, judgement);
   judging::judge_evaluation(subject, judgement);
   judging::judge_final(subject, judgement);
   judging::judge_resave(subject, judgement);

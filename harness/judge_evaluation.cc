@@ -87,12 +87,27 @@ void doubt_failed(Finding& finding, const std::optional<RunRecord>& run) {
     finding.evidence.push_back({"last lines of its output", run->log_tail});
 }
 
+/// A process that was to evaluate one checkpoint and says that it evaluated another step.
+std::optional<std::string> other_step(const std::optional<RunRecord>& run, std::uint64_t step) {
+  if (!run || evaluation_at(&*run, step) != nullptr) return std::nullopt;
+  for (const Event& event : run->trace.events)
+    if (const auto* found = std::get_if<EvalEvent>(&event.what))
+      return "the evaluation of the checkpoint of " + step_text(step) + " says that it is of " +
+             step_text(found->step) + "; it must tell the checkpoint's step";
+  return std::nullopt;
+}
+
 Finding saved_finding(const Case& subject) {
   const std::string step = step_text(subject.save_step());
   Finding finding{.check = "eval.saved", .subject = "model", .message = {}};
   const RunRecord* fresh = subject.seen.fresh_eval ? &*subject.seen.fresh_eval : nullptr;
   const EvalEvent* expected = evaluation_at(&subject.seen.interrupted, subject.save_step());
   const EvalEvent* found = evaluation_at(fresh, subject.save_step());
+  if (const auto other = other_step(subject.seen.fresh_eval, subject.save_step())) {
+    finding.status = Status::kInconclusive;
+    finding.message = *other;
+    return finding;
+  }
   if (fresh != nullptr && found == nullptr) {
     const bool command_works =
         subject.seen.reference_eval &&
@@ -126,6 +141,12 @@ Finding final_finding(const Case& subject) {
                   .status = Status::kNotObserved,
                   .subject = "model",
                   .message = "not both runs were evaluated at " + step};
+  for (const auto* own : {&subject.seen.reference_eval, &subject.seen.resumed_eval})
+    if (const auto other = other_step(*own, subject.final_step())) {
+      finding.status = Status::kInconclusive;
+      finding.message = *other;
+      return finding;
+    }
   const auto either = [&](const std::optional<RunRecord>& own, const RunRecord* run) {
     const EvalEvent* found = evaluation_at(own ? &*own : nullptr, subject.final_step());
     return found != nullptr ? found : evaluation_at(run, subject.final_step());
@@ -150,19 +171,10 @@ Finding final_finding(const Case& subject) {
 
 const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step) {
   if (run == nullptr) return nullptr;
-  const EvalEvent* only = nullptr;
-  std::size_t count = 0;
-  for (const Event& event : run->trace.events) {
-    const auto* found = std::get_if<EvalEvent>(&event.what);
-    if (found == nullptr) continue;
-    if (found->step == step) return found;
-    only = found;
-    ++count;
-  }
-  const bool trains =
-      std::any_of(run->trace.events.begin(), run->trace.events.end(),
-                  [](const Event& e) { return std::holds_alternative<StepEvent>(e.what); });
-  return count == 1 && !trains ? only : nullptr;
+  for (const Event& event : run->trace.events)
+    if (const auto* found = std::get_if<EvalEvent>(&event.what); found && found->step == step)
+      return found;
+  return nullptr;
 }
 
 void judge_evaluation(const Case& subject, Judgement& judgement) {

@@ -9,14 +9,6 @@
 namespace ckptverify::judging {
 namespace {
 
-/// The lowest rank that speaks: metrics are its own, states are everybody's.
-std::uint32_t lead_rank(const Trace& trace) {
-  std::uint32_t lead = UINT32_MAX;
-  for (const Event& event : trace.events)
-    if (event.role == "trainer") lead = std::min(lead, event.rank);
-  return lead;
-}
-
 void absorb(StateDigests& into, const StateEvent& event) {
   for (auto& [label, items] : state_digests(event)) into[label].insert(items.begin(), items.end());
 }
@@ -33,22 +25,39 @@ void note_state(RunView& view, const StateEvent& event) {
   }
 }
 
-RunView view_of(const RunRecord& record) {
-  RunView view;
-  view.record = &record;
-  const std::uint32_t lead = lead_rank(record.trace);
-  for (const Event& event : record.trace.events) {
-    if (event.role != "trainer") continue;
-    if (const auto* state = std::get_if<StateEvent>(&event.what)) note_state(view, *state);
-    if (event.rank != lead) continue;
+/// Figures are one rank's own, states are everybody's.
+void note_steps(RunView& view, std::uint32_t rank) {
+  for (const Event& event : view.record->trace.events) {
+    if (event.role != "trainer" || event.rank != rank) continue;
     if (const auto* restored = std::get_if<RestoredEvent>(&event.what))
-      if (view.restored == nullptr) view.restored = restored;
+      view.restores.push_back(restored);
     if (const auto* step = std::get_if<StepEvent>(&event.what)) {
       view.steps.emplace(step->step, step);
       if (!view.first_step) view.first_step = step->step;
       view.last_step = std::max(view.last_step.value_or(0), step->step);
     }
   }
+}
+
+std::vector<const StateEvent*> restored_by(std::uint32_t rank, const RunView& view) {
+  std::vector<const StateEvent*> states;
+  if (view.record == nullptr) return states;
+  for (const Event& event : view.record->trace.events) {
+    const auto* state = std::get_if<StateEvent>(&event.what);
+    if (state == nullptr || event.role != "trainer" || event.rank != rank) continue;
+    if (state->at == StateMoment::kRestored) states.push_back(state);
+  }
+  return states;
+}
+
+RunView view_of(const RunRecord& record, std::uint32_t rank) {
+  RunView view;
+  view.record = &record;
+  for (const Event& event : record.trace.events) {
+    if (event.role != "trainer") continue;
+    if (const auto* state = std::get_if<StateEvent>(&event.what)) note_state(view, *state);
+  }
+  note_steps(view, rank);
   return view;
 }
 
@@ -76,11 +85,45 @@ const StepEvent* RunView::first() const {
   return first_step ? step(*first_step) : nullptr;
 }
 
+std::vector<std::uint32_t> ranks_of(const Observations& observations) {
+  std::set<std::uint32_t> ranks;
+  const auto note = [&ranks](const RunRecord& run) {
+    for (const Event& event : run.trace.events)
+      if (event.role == "trainer" && (std::holds_alternative<StepEvent>(event.what) ||
+                                      std::holds_alternative<RestoredEvent>(event.what)))
+        ranks.insert(event.rank);
+  };
+  note(observations.reference);
+  note(observations.interrupted);
+  if (observations.resumed) note(*observations.resumed);
+  return {ranks.begin(), ranks.end()};
+}
+
+Case seen_by(std::uint32_t rank, const Case& subject) {
+  Case own = subject;
+  for (RunView* view : {&own.reference, &own.interrupted, &own.resumed}) {
+    view->steps.clear();
+    view->first_step.reset();
+    view->last_step.reset();
+    view->restores.clear();
+    if (view->record != nullptr) note_steps(*view, rank);
+  }
+  own.resumed.restored_state.clear();  // what others restored says nothing of this rank's start
+  for (const StateEvent* event : restored_by(rank, own.resumed))
+    absorb(own.resumed.restored_state, *event);
+  take_out_told(own.resumed.restored_state, own.misplaced);
+  own.noise = measure_noise(own);
+  own.start = find_start(own);
+  return own;
+}
+
 Case lay_out(const Plan& plan, const Observations& observations) {
   Case subject{.plan = plan, .seen = observations};
-  subject.reference = view_of(observations.reference);
-  subject.interrupted = view_of(observations.interrupted);
-  if (observations.resumed) subject.resumed = view_of(*observations.resumed);
+  const std::vector<std::uint32_t> ranks = ranks_of(observations);
+  const std::uint32_t lead = ranks.empty() ? 0 : ranks.front();
+  subject.reference = view_of(observations.reference, lead);
+  subject.interrupted = view_of(observations.interrupted, lead);
+  if (observations.resumed) subject.resumed = view_of(*observations.resumed, lead);
   // With noise the reference's snapshot was restored: its writer's state is what must come back.
   const bool of_reference = observations.restored_reference;
   const RunView& writer = of_reference ? subject.reference : subject.interrupted;

@@ -20,19 +20,20 @@ namespace ckptverify::judging {
 using Items = std::map<std::string, StateItem>;
 using Steps = std::map<std::uint64_t, const StepEvent*>;
 
-/// The events of one process tree's lead rank, by what they say.
+/// The events of one process tree, by what they say: states of all ranks, and one rank's steps.
 struct RunView {
   const RunRecord* record = nullptr;  // none: it was not run
   Steps steps;                        // the first event of each step
   std::optional<std::uint64_t> first_step = {};
   std::optional<std::uint64_t> last_step = {};
-  const RestoredEvent* restored = nullptr;
+  std::vector<const RestoredEvent*> restores;
   StateDigests init;
   StateDigests restored_state;
   std::vector<const StateEvent*> restored_events;
   std::map<std::uint64_t, StateDigests> saves;  // live, by step
   const StepEvent* step(std::uint64_t number) const;
   const StepEvent* first() const;
+  const RestoredEvent* restored() const { return restores.empty() ? nullptr : restores.front(); }
 };
 
 enum class NoiseLevel {
@@ -55,7 +56,15 @@ struct Noise {
 };
 
 /// Where the resumed run began, against where it should have.
-enum class Start { kUnknown, kRight, kFromScratch, kOtherCheckpoint, kWrongCount, kUnclear };
+enum class Start {
+  kUnknown,
+  kRight,
+  kFromScratch,
+  kOtherCheckpoint,
+  kWrongCount,
+  kUnclear,
+  kWentBack,  // at the right step, and later from an earlier one again
+};
 
 /// An entry that the trainer tells in one component and that lies on disk in another.
 struct Misplaced {
@@ -83,9 +92,16 @@ struct Case {
   std::uint64_t final_step() const { return seen.final_step; }
 };
 
+/// As the lead rank, the lowest that speaks, tells its steps.
 Case lay_out(const Plan& plan, const Observations& observations);
+/// All ranks that tell of steps or of a restore, the lead first.
+std::vector<std::uint32_t> ranks_of(const Observations& observations);
+/// The same case as that rank tells its steps.
+Case seen_by(std::uint32_t rank, const Case& subject);
 Noise measure_noise(const Case& subject);
 Start find_start(const Case& subject);
+/// Whether it restored another state than the one that was given: that explains all that follows.
+bool from_elsewhere(Start start);
 
 // Entries against entries.
 
@@ -165,7 +181,7 @@ ScheduleDiagnosis diagnose_schedule(const Case& subject);
 
 /// The step of the reference that drew this batch, if any.
 std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch);
-/// The evaluation at that step; a process that evaluates once may not know its step.
+/// The evaluation at that step.
 const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step);
 /// Whether nothing ever draws from the sources that those entries belong to, as far as the
 /// reference shows: one that was drawn from before N may be drawn from again after N + M.
@@ -180,6 +196,8 @@ void judge_identity(const Case& subject, Judgement& judgement);
 void judge_start(const Case& subject, Judgement& judgement);
 void judge_first_step(const Case& subject, Judgement& judgement);
 void judge_trajectory(const Case& subject, Judgement& judgement);
+/// Where each rank but the lead began, and its steps; after the lead's.
+void judge_ranks(const Case& subject, Judgement& judgement);
 void judge_evaluation(const Case& subject, Judgement& judgement);
 void judge_final(const Case& subject, Judgement& judgement);
 void judge_resave(const Case& subject, Judgement& judgement);

@@ -208,7 +208,7 @@ Finding restore_finding(const Case& subject) {
     attach_log(finding, *run);
   } else if (subject.resumed.first_step) {
     finding.message = std::string("a fresh process ") +
-                      (subject.resumed.restored != nullptr ? "restored" : "was given") +
+                      (subject.resumed.restored() != nullptr ? "restored" : "was given") +
                       " the moved copy and took its first step";
   } else if (run->held_at) {
     tell_of_unseen_restore(subject, finding);

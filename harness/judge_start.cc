@@ -55,6 +55,12 @@ Start start_by_loss(const Case& subject) {
   return first->step <= 1 ? Start::kFromScratch : Start::kOtherCheckpoint;
 }
 
+/// Whether a run that began after N later tells a step that it had behind it.
+bool went_back(const Case& subject) {
+  const Steps& steps = subject.resumed.steps;
+  return !steps.empty() && steps.begin()->first <= subject.save_step();
+}
+
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& directory) {
   const auto parts = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
   return parts.first == directory.end();
@@ -63,7 +69,9 @@ bool lies_in(const std::filesystem::path& path, const std::filesystem::path& dir
 /// Whether a path that a trainer tells is another of the gate's checkpoints than the one that it
 /// was given. Elsewhere may be a copy that it made.
 bool is_another_checkpoint(const Observations& seen, const std::string& told) {
-  const std::filesystem::path path = std::filesystem::path(told).lexically_normal();
+  const auto real = seen.real_paths.find(told);
+  const auto path =
+      std::filesystem::path(real == seen.real_paths.end() ? told : real->second).lexically_normal();
   const auto any = [](const std::vector<std::string>& names, auto&& holds) {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return holds(std::filesystem::path(name).lexically_normal());
@@ -79,8 +87,8 @@ bool is_another_checkpoint(const Observations& seen, const std::string& told) {
 
 std::string start_text(const Case& subject) {
   const RunView& resumed = subject.resumed;
-  std::string text = resumed.restored != nullptr
-                         ? "restored as " + step_text(resumed.restored->step)
+  std::string text = resumed.restored() != nullptr
+                         ? "restored as " + step_text(resumed.restored()->step)
                          : std::string("no restore was announced");
   if (resumed.first_step) text += ", first step " + std::to_string(*resumed.first_step);
   return text;
@@ -113,6 +121,13 @@ Finding start_finding(const Case& subject) {
       finding.cause = cause(CauseKind::kStepCount);
       finding.message = "the state is right and its step is not: " + found + "; " + expected;
       break;
+    case Start::kWentBack:
+      finding.cause = cause(CauseKind::kWrongStart);
+      finding.message = "the resumed run began anew: after its first step, " +
+                        std::to_string(*subject.resumed.first_step) + ", it told " +
+                        step_text(subject.resumed.steps.begin()->first) +
+                        ", which it had behind it";
+      break;
     case Start::kUnclear:
       finding.cause = unknown(Component::kStep);
       finding.message = "the resumed run began at another step: " + found + "; " + expected;
@@ -122,28 +137,23 @@ Finding start_finding(const Case& subject) {
   return finding;
 }
 
-/// A rank that says of itself that it restored another step than N, or another checkpoint than the
-/// one that it was given.
+/// A restore of another checkpoint than the one that was given, or a second one of another step.
 std::optional<Finding> other_restore(const Case& subject) {
-  if (subject.resumed.record == nullptr) return std::nullopt;
-  for (const Event& event : subject.resumed.record->trace.events) {
-    const auto* restored = std::get_if<RestoredEvent>(&event.what);
-    if (restored == nullptr || event.role != "trainer") continue;
-    const std::string who = "rank " + std::to_string(event.rank);
-    Finding finding{.check = "restore.step",
-                    .status = Status::kFail,
-                    .cause = cause(CauseKind::kWrongStart),
-                    .subject = "resumed run",
-                    .message = {}};
+  Finding finding{.check = "restore.step",
+                  .status = Status::kFail,
+                  .cause = cause(CauseKind::kWrongStart),
+                  .subject = "resumed run",
+                  .message = {}};
+  for (const RestoredEvent* restored : subject.resumed.restores) {
     if (restored->step != subject.save_step()) {
-      finding.message = who + " restored " + step_text(restored->step) + ", expected " +
-                        step_text(subject.save_step());
+      finding.message = "the resumed run restored " + step_text(restored->step) +
+                        " as well, expected " + step_text(subject.save_step());
       return finding;
     }
     if (is_another_checkpoint(subject.seen, restored->path)) {
-      finding.message = who +
-                        " says that it restored another checkpoint than it was given: found " +
-                        restored->path + ", expected " + subject.seen.restored_from.front();
+      finding.message =
+          "the resumed run says that it restored another checkpoint than it was given: found " +
+          restored->path + ", expected " + subject.seen.restored_from.front();
       return finding;
     }
   }
@@ -152,19 +162,24 @@ std::optional<Finding> other_restore(const Case& subject) {
 
 }  // namespace
 
+bool from_elsewhere(Start start) {
+  return start == Start::kFromScratch || start == Start::kOtherCheckpoint ||
+         start == Start::kWentBack;
+}
+
 Start find_start(const Case& subject) {
   const RunView& resumed = subject.resumed;
-  if (resumed.restored == nullptr && !resumed.first_step) return Start::kUnknown;
+  if (resumed.restored() == nullptr && !resumed.first_step) return Start::kUnknown;
   const std::uint64_t saved = subject.save_step();
-  const bool restored_right = resumed.restored == nullptr || resumed.restored->step == saved;
+  const bool restored_right = resumed.restored() == nullptr || resumed.restored()->step == saved;
   const bool first_right = !resumed.first_step || *resumed.first_step == saved + 1;
-  if (restored_right && first_right) return Start::kRight;
+  if (restored_right && first_right) return went_back(subject) ? Start::kWentBack : Start::kRight;
   switch (model_at_start(subject)) {
     case ModelAtStart::kRight:
       return Start::kWrongCount;
     case ModelAtStart::kInitial: {
       const bool at_zero =
-          resumed.first_step ? *resumed.first_step <= 1 : resumed.restored->step == 0;
+          resumed.first_step ? *resumed.first_step <= 1 : resumed.restored()->step == 0;
       return at_zero ? Start::kFromScratch : Start::kUnclear;
     }
     case ModelAtStart::kOtherSave:

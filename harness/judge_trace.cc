@@ -73,7 +73,8 @@ Disorder lost_events(const Trace& trace) {
   return disorder;
 }
 
-/// Entries that are told twice for one moment, and not alike.
+/// Entries that are told twice for one moment, and not alike. A run has one state as built and one
+/// as restored, whatever step they are told under.
 Disorder contradictions(const Trace& trace) {
   Disorder disorder;
   using Place = std::tuple<StateMoment, std::uint64_t, std::string, std::string>;
@@ -83,8 +84,9 @@ Disorder contradictions(const Trace& trace) {
     if (state == nullptr || event.role != "trainer") continue;
     for (const auto& [label, component] : state->components)
       for (const StateEntry& entry : component.entries) {
-        const auto [before, is_first] = told.try_emplace(
-            Place{state->at, state->step, label, entry.path}, entry.digest, &event);
+        const std::uint64_t step = state->at == StateMoment::kSave ? state->step : 0;
+        const auto [before, is_first] =
+            told.try_emplace(Place{state->at, step, label, entry.path}, entry.digest, &event);
         if (!is_first && before->second.first != entry.digest)
           disorder.note(label + " entry " + entry.path + ": " + process_text(event) + " has " +
                         short_digest(entry.digest) + ", " + process_text(*before->second.second) +

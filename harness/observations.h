@@ -92,6 +92,8 @@ struct Observations {
   /// links resolved too.
   std::vector<std::string> restored_from = {};
   std::vector<std::string> output = {};
+  /// Paths that the resumed run tells of restores -> with links resolved, where they exist.
+  std::map<std::string, std::string> real_paths = {};
   /// The resumed run wrote a checkpoint of step N again, as one that begins anew does.
   bool resumed_saved_again = false;
   std::optional<RunRecord> fresh_eval = {};      // of the moved copy at N

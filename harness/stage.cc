@@ -90,6 +90,10 @@ std::filesystem::path Stage::run_directory(const std::string& phase) const {
   return output_ / "run" / phase;
 }
 
+std::filesystem::path Stage::working_directory(const PhaseRequest& phase) const {
+  return output_ / "work" / phase.directory;
+}
+
 Result<std::filesystem::path> Stage::checkpoint_path(const std::filesystem::path& run_directory,
                                                      std::uint64_t step) const {
   CKPTVERIFY_TRY(const std::vector<std::string> path,
@@ -114,7 +118,7 @@ Result<Supervisor> Stage::begin(const PhaseRequest& phase) {
   CKPTVERIFY_TRY(options.command, expand(plan_, phase.command, values));
   options.tool = options_.tool;
   options.environment = environment();
-  options.working_directory = output_ / "work" / phase.directory;
+  options.working_directory = working_directory(phase);
   options.events_directory = output_ / "events" / phase.directory;
   options.log = output_ / "logs" / (phase.directory + ".log");
   options.gate = options.events_directory / "gate";

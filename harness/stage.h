@@ -44,6 +44,8 @@ class Stage {
                         const std::filesystem::path& target);
 
   std::filesystem::path run_directory(const std::string& phase) const;
+  /// Where its process is started.
+  std::filesystem::path working_directory(const PhaseRequest& phase) const;
   /// Where a run with that directory has its checkpoint of that step.
   Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& run_directory,
                                                 std::uint64_t step) const;

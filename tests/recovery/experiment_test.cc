@@ -123,12 +123,14 @@ TEST(Experiment, FindsTheSameStateLiveOnDiskAndRestored) {
   }
 }
 
-TEST(Experiment, PutsTheOriginalOutOfTheWayBeforeTheRestore) {
+TEST(Experiment, PutsTheOriginalsOutOfTheWayBeforeTheRestore) {
   const Directory directory;
   const Observations seen = run_odd("normal", directory).observations;
   const auto out = directory.path() / "out";
   EXPECT_FALSE(std::filesystem::exists(out / "run/interrupted"));
   EXPECT_TRUE(std::filesystem::exists(out / "away/interrupted/checkpoints/step-5"));
+  EXPECT_FALSE(std::filesystem::exists(out / "run/reference"));
+  EXPECT_TRUE(std::filesystem::exists(out / "away/reference/checkpoints/step-10"));
   EXPECT_THAT(seen.resumed->command,
               ::testing::Contains((out / "checkpoints/moved/step-5").string()));
 }
@@ -287,6 +289,25 @@ TEST(Experiment, RestoresWhatTheTrainerWroteWhateverTheEvaluationDoesToIt) {
   EXPECT_EQ(restored(seen.resumed->trace), (std::vector<std::uint64_t>{5}));
   EXPECT_EQ(seen.resumed->held_at, 10U);
   expect_same_run(seen);
+}
+
+TEST(Experiment, ResolvesTheLinksOfWhatATrainerSaysThatItRestored) {
+  const Directory directory;
+  Plan plan = odd_plan("normal", new_mark());
+  const char* tell =
+      "ln -s ../../away/reference link; echo "
+      "'{{\"schema\":\"ckptverify.event/1\",\"seq\":0,\"pid\":7,\"rank\":0,\"world\":1,"
+      "\"t_mono_ns\":1,\"role\":\"trainer\",\"type\":\"restored\",\"step\":5,"
+      "\"path\":\"link/checkpoints/step-5\"}}' >> \"$CKPTVERIFY_EVENTS\"; exec \"$0\" \"$@\"";
+  plan.resume.insert(plan.resume.begin(), {"/bin/sh", "-c", tell});
+  const auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  ASSERT_TRUE(record);
+  const Observations& seen = record->observations;
+  ASSERT_TRUE(seen.real_paths.contains("link/checkpoints/step-5"));
+  EXPECT_EQ(seen.real_paths.at("link/checkpoints/step-5"),
+            std::filesystem::canonical(directory.path() / "out/away/reference/checkpoints/step-5"));
 }
 
 TEST(Experiment, LosesASaveWhoseFilesComeAfterItsAcknowledgement) {

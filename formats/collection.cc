@@ -90,7 +90,10 @@ void judge(const Checkpoint& checkpoint, CollectionItem& item) {
   std::size_t more = 0;
   for (const Finding& finding : checkpoint.findings) {
     if (finding.status != Status::kFail) continue;
-    if (item.wholeness == Wholeness::kWhole) item.why = finding.message;
+    if (item.wholeness == Wholeness::kWhole) {
+      item.why = finding.message;
+      item.cause = finding.cause;
+    }
     if (item.wholeness == Wholeness::kNotWhole) ++more;
     item.wholeness = Wholeness::kNotWhole;
   }

@@ -28,8 +28,9 @@ struct CollectionItem {
   bool temporary = false;                  // has a name that its writer has yet to change
   std::string format = {};                 // a name of the table; empty where none read it
   Wholeness wholeness = Wholeness::kUnknown;
-  std::string why = {};     // where it is not whole or unknown: one sentence
-  std::string family = {};  // its name with '#' for numbers
+  std::string why = {};             // where it is not whole or unknown: one sentence
+  std::optional<Cause> cause = {};  // of the same, where its reader names one
+  std::string family = {};          // its name with '#' for numbers
 };
 
 /// A file or link that names one of them.

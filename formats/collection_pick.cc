@@ -166,6 +166,16 @@ Finding summary(const Collection& collection) {
   return finding;
 }
 
+/// Of one that is not whole: a state that was never saved beside the others is lost, whoever picks
+/// it; anything else a save leaves that was not finished.
+CauseKind cause_of(const CollectionItem& item) {
+  constexpr std::array kLosses = {CauseKind::kOptLost, CauseKind::kSchedLost, CauseKind::kScaler,
+                                  CauseKind::kRngLost, CauseKind::kStepCount, CauseKind::kEma};
+  const CauseKind kind = item.cause ? item.cause->kind : CauseKind::kUncommitted;
+  const bool lost = std::find(kLosses.begin(), kLosses.end(), kind) != kLosses.end();
+  return lost ? kind : CauseKind::kUncommitted;
+}
+
 void judge_pick(const Collection& collection, std::vector<Finding>& findings) {
   if (!collection.pick) {
     if (!collection.newest_whole)
@@ -180,7 +190,7 @@ void judge_pick(const Collection& collection, std::vector<Finding>& findings) {
     unknown.cause.reset();
     findings.push_back(std::move(unknown));
   } else if (!is_whole(pick)) {
-    findings.push_back(finding(Status::kFail, CauseKind::kUncommitted, pick.name,
+    findings.push_back(finding(Status::kFail, cause_of(pick), pick.name,
                                "a resume picks it, and it is not whole: " + pick.why));
   } else if (collection.newest_whole && pick.step &&
              collection.items[*collection.newest_whole].step > pick.step) {

@@ -4,6 +4,7 @@
 #include "harness/judge.h"
 
 #include <algorithm>
+#include <set>
 
 #include "harness/judge_parts.h"
 
@@ -33,11 +34,16 @@ Component component_of(const Finding& finding) {
                                                                       : Component::kOther;
 }
 
-/// The state that nothing exposes: what parts without a cause may part because of it.
+/// The state that nothing exposes: what parts without a cause may part because of it. What is right
+/// in the end came back.
 std::string unseen_state(const std::vector<Finding>& findings) {
+  std::set<std::string> right;
+  for (const Finding& finding : findings)
+    if (is_group(finding, "final") && finding.status == Status::kPass)
+      right.insert(finding.subject);
   std::string text;
   for (const Finding& finding : findings) {
-    if (finding.status != Status::kNotObserved) continue;
+    if (finding.status != Status::kNotObserved || right.contains(finding.subject)) continue;
     if (!is_group(finding, "identity") && !is_group(finding, "data") && !is_group(finding, "rng"))
       continue;
     text += (text.empty() ? "" : ", ") + finding.check;
@@ -63,6 +69,21 @@ void attribute(const Case& subject, std::vector<Finding>& findings) {
     finding.cause = first ? *first : unknown(component_of(finding));
     if (!unseen.empty() && !is_group(finding, "process"))
       finding.evidence.push_back({"not observed, so left to suspect", unseen});
+  }
+}
+
+/// A run that wrote its checkpoint of step N again and ended elsewhere began at another step, or
+/// saves where it starts: the one thing that files tell of where it began.
+void blame_second_save(const Case& subject, std::vector<Finding>& findings) {
+  const bool parted = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return is_group(finding, "final") && finding.status == Status::kFail;
+  });
+  if (!parted || !subject.seen.resumed_saved_again) return;
+  for (Finding& finding : findings) {
+    if (finding.check != "process.restore" || finding.status != Status::kInconclusive) continue;
+    finding.status = Status::kFail;
+    finding.cause = unknown(Component::kStep);
+    finding.evidence.push_back({"one of", "wrong-start, step-count"});
   }
 }
 
@@ -133,6 +154,15 @@ bool all_proven(const std::vector<Finding>& findings, std::string_view group) {
   return group_holds(findings, group) && core_holds(findings, group);
 }
 
+/// Within the noise of two runs a lost state may hide.
+bool leans_on_noise(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return is_group(finding, "final") &&
+           std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                       [](const Evidence& one) { return one.value == kWithinNoise; });
+  });
+}
+
 /// What a pass needs and is missing; empty when it may pass.
 std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) {
   std::vector<std::string> missing;
@@ -140,7 +170,7 @@ std::vector<std::string> missing_evidence(const std::vector<Finding>& findings) 
   if (!static_holds(findings)) missing.push_back("static checks of the checkpoint that passed");
   if (!check_passed(findings, "restore.step")) missing.push_back("a restore at the saved step");
   const bool same_state = all_proven(findings, "identity") && steps_hold(findings);
-  if (!same_state && !all_proven(findings, "final"))
+  if (!same_state && (!all_proven(findings, "final") || leans_on_noise(findings)))
     missing.push_back(
         "either live = disk = restored for every component and all steps equal, or equal final "
         "checkpoints");
@@ -262,6 +292,7 @@ Judgement judge(const Plan& plan, const Observations& observations) {
   judging::judge_final(subject, judgement);
   judging::judge_resave(subject, judgement);
   judging::judge_noise(subject, judgement);
+  judging::blame_second_save(subject, judgement.findings);
   judging::attribute(subject, judgement.findings);
   judging::waive(plan, judgement.findings);
   judging::require_evidence(judgement.findings);

@@ -19,7 +19,7 @@ bool is_order(const EntryDifference& difference) {
 }
 
 const StepEvent* expected_first(const Case& subject) {
-  return subject.reference.step(subject.save_step() + 1);
+  return subject.reference.step(subject.next_step());
 }
 
 /// A source of random numbers that is where the reference's was after the step whose batch was
@@ -176,8 +176,40 @@ std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& bat
   return std::nullopt;
 }
 
+namespace {
+
+/// Whether an entry of random state is another in two states that lie steps apart.
+bool moves(const StateDigests& before, const StateDigests& after,
+           const std::set<std::string>& paths) {
+  for (const auto& [label, items] : before) {
+    const Items* later = find_component(after, label);
+    if (component_of_label(label) != Component::kRng || later == nullptr) continue;
+    for (const auto& [path, item] : items) {
+      const auto twin = later->find(path);
+      if (paths.contains(path) && twin != later->end() && twin->second.digest != item.digest)
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Of the reference, by what it told and by what it saved at N and at N + M.
+bool moves_in_reference(const Case& subject, const std::set<std::string>& paths) {
+  const auto& saves = subject.reference.saves;
+  const auto before = saves.find(subject.save_step());
+  const auto after = saves.find(subject.final_step());
+  if (before != saves.end() && after != saves.end() && moves(before->second, after->second, paths))
+    return true;
+  const Observations& seen = subject.seen;
+  return seen.reference_saved && seen.reference_final &&
+         moves(seen.reference_saved->digests, seen.reference_final->digests, paths);
+}
+
+}  // namespace
+
 bool rng_unused(const Case& subject, const std::set<std::string>& paths) {
   if (subject.reference.steps.empty() || paths.empty()) return false;
+  if (moves_in_reference(subject, paths)) return false;
   const auto& sources = subject.reference.steps.begin()->second->rng;
   std::set<std::string, std::less<>> still;
   for (const auto& [source, digest] : sources)

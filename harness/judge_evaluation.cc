@@ -51,6 +51,40 @@ Outcome compare(const Plan& plan, const Noise* noise, const EvalEvent& found,
   return outcome;
 }
 
+/// Several evaluations of one step, each against its like: by order where both sides have as many,
+/// else each of the shorter side against whichever it equals.
+Outcome compare_all(const Plan& plan, const Noise* noise,
+                    const std::vector<const EvalEvent*>& found,
+                    const std::vector<const EvalEvent*>& expected) {
+  Outcome all;
+  const auto add = [&all](const Outcome& one) {
+    all.compared += one.compared;
+    all.noisy += one.noisy;
+    all.differences.insert(all.differences.end(), one.differences.begin(), one.differences.end());
+    all.outputs_differ = all.outputs_differ || one.outputs_differ;
+    all.outputs_equal = (all.compared == one.compared || all.outputs_equal) && one.outputs_equal;
+  };
+  if (found.size() == expected.size()) {
+    for (std::size_t i = 0; i < found.size(); ++i)
+      add(compare(plan, noise, *found[i], *expected[i]));
+    return all;
+  }
+  const bool found_is_shorter = found.size() < expected.size();
+  for (const EvalEvent* one : found_is_shorter ? found : expected) {
+    std::optional<Outcome> best;
+    for (const EvalEvent* other : found_is_shorter ? expected : found) {
+      Outcome outcome = found_is_shorter ? compare(plan, noise, *one, *other)
+                                         : compare(plan, noise, *other, *one);
+      const bool equal =
+          outcome.compared > 0 && outcome.differences.empty() && !outcome.outputs_differ;
+      if (!best || equal) best = std::move(outcome);
+      if (equal) break;
+    }
+    if (best) add(*best);
+  }
+  return all;
+}
+
 Finding outcome_finding(const Case& subject, Finding finding, const Outcome& outcome) {
   if (outcome.compared == 0) {
     finding.status = Status::kNotObserved;
@@ -89,7 +123,7 @@ void doubt_failed(Finding& finding, const std::optional<RunRecord>& run) {
 
 /// A process that was to evaluate one checkpoint and says that it evaluated another step.
 std::optional<std::string> other_step(const std::optional<RunRecord>& run, std::uint64_t step) {
-  if (!run || evaluation_at(&*run, step) != nullptr) return std::nullopt;
+  if (!run || !evaluations_at(&*run, step).empty()) return std::nullopt;
   for (const Event& event : run->trace.events)
     if (const auto* found = std::get_if<EvalEvent>(&event.what))
       return "the evaluation of the checkpoint of " + step_text(step) + " says that it is of " +
@@ -101,17 +135,17 @@ Finding saved_finding(const Case& subject) {
   const std::string step = step_text(subject.save_step());
   Finding finding{.check = "eval.saved", .subject = "model", .message = {}};
   const RunRecord* fresh = subject.seen.fresh_eval ? &*subject.seen.fresh_eval : nullptr;
-  const EvalEvent* expected = evaluation_at(&subject.seen.interrupted, subject.save_step());
-  const EvalEvent* found = evaluation_at(fresh, subject.save_step());
+  const auto expected = evaluations_at(&subject.seen.interrupted, subject.save_step());
+  const auto found = evaluations_at(fresh, subject.save_step());
   if (const auto other = other_step(subject.seen.fresh_eval, subject.save_step())) {
     finding.status = Status::kInconclusive;
     finding.message = *other;
     return finding;
   }
-  if (fresh != nullptr && found == nullptr) {
+  if (fresh != nullptr && found.empty()) {
     const bool command_works =
         subject.seen.reference_eval &&
-        evaluation_at(&*subject.seen.reference_eval, subject.final_step()) != nullptr;
+        !evaluations_at(&*subject.seen.reference_eval, subject.final_step()).empty();
     finding.status = command_works ? Status::kFail : Status::kInconclusive;
     finding.message =
         "a fresh process did not evaluate the moved copy of " + step + ": " + fresh->exit.text();
@@ -119,16 +153,16 @@ Finding saved_finding(const Case& subject) {
       finding.evidence.push_back({"last lines of its output", fresh->log_tail});
     return finding;
   }
-  if (found == nullptr || expected == nullptr) {
+  if (found.empty() || expected.empty()) {
     finding.status = Status::kNotObserved;
-    finding.message = found == nullptr ? "no fresh process evaluated the checkpoint of " + step
-                                       : "the writer did not evaluate at " + step;
+    finding.message = found.empty() ? "no fresh process evaluated the checkpoint of " + step
+                                    : "the writer did not evaluate at " + step;
     return finding;
   }
   finding.message =
       "the evaluation of the moved copy by a fresh process, against the writer's at " + step + ",";
   finding = outcome_finding(subject, std::move(finding),
-                            compare(subject.plan, nullptr, *found, *expected));
+                            compare_all(subject.plan, nullptr, found, expected));
   if (finding.status == Status::kFail)
     finding.evidence.push_back({"one of", "key-miss, buffer, tied, ema"});
   doubt_failed(finding, subject.seen.fresh_eval);
@@ -148,16 +182,16 @@ Finding final_finding(const Case& subject) {
       return finding;
     }
   const auto either = [&](const std::optional<RunRecord>& own, const RunRecord* run) {
-    const EvalEvent* found = evaluation_at(own ? &*own : nullptr, subject.final_step());
-    return found != nullptr ? found : evaluation_at(run, subject.final_step());
+    auto found = evaluations_at(own ? &*own : nullptr, subject.final_step());
+    return found.empty() ? evaluations_at(run, subject.final_step()) : found;
   };
-  const EvalEvent* expected = either(subject.seen.reference_eval, &subject.seen.reference);
-  const EvalEvent* found = either(subject.seen.resumed_eval, subject.resumed.record);
-  if (found == nullptr || expected == nullptr) return finding;
+  const auto expected = either(subject.seen.reference_eval, &subject.seen.reference);
+  const auto found = either(subject.seen.resumed_eval, subject.resumed.record);
+  if (found.empty() || expected.empty()) return finding;
   finding.status = Status::kPass;
   finding.message = "the resumed run's evaluation at " + step + ", against the reference's,";
   finding = outcome_finding(subject, std::move(finding),
-                            compare(subject.plan, &subject.noise, *found, *expected));
+                            compare_all(subject.plan, &subject.noise, found, expected));
   if (finding.status == Status::kInconclusive && subject.noise.evaluations.empty()) {
     finding.status = Status::kNotObserved;
     finding.message += "; how far two uninterrupted runs differ in it was not seen";
@@ -169,12 +203,13 @@ Finding final_finding(const Case& subject) {
 
 }  // namespace
 
-const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step) {
-  if (run == nullptr) return nullptr;
+std::vector<const EvalEvent*> evaluations_at(const RunRecord* run, std::uint64_t step) {
+  std::vector<const EvalEvent*> all;
+  if (run == nullptr) return all;
   for (const Event& event : run->trace.events)
     if (const auto* found = std::get_if<EvalEvent>(&event.what); found && found->step == step)
-      return found;
-  return nullptr;
+      all.push_back(found);
+  return all;
 }
 
 void judge_evaluation(const Case& subject, Judgement& judgement) {

@@ -123,13 +123,13 @@ bool tells_any(const Case& subject, const std::set<std::string>& paths) {
   return false;
 }
 
-/// By design or by policy: what the run does not compute with. A tensor that no name explains may
-/// be a second network or its optimizer.
+/// By design or by policy: what the run does not compute with. A tensor that no name explains, or
+/// that the plan calls settings, may be a second network or its optimizer.
 bool is_incidental(const Case& subject, Component component, const FinalDifference& difference,
                    bool tensors) {
-  if (is_required(subject, component)) return false;
+  if (is_required(subject, component) || tensors) return false;
   if (component == Component::kConfig) return true;
-  return component == Component::kOther && !tells_any(subject, difference.paths) && !tensors;
+  return component == Component::kOther && !tells_any(subject, difference.paths);
 }
 
 Finding difference_finding(const Case& subject, Component component,
@@ -152,7 +152,7 @@ Finding difference_finding(const Case& subject, Component component,
   } else if (within_noise(subject, component, difference.max_absolute)) {
     finding.status = Status::kPass;
     finding.message += ": within the noise of two uninterrupted runs";
-    finding.evidence.push_back({"equal", "within the noise"});
+    finding.evidence.push_back({"equal", std::string(kWithinNoise)});
   } else if (noisy(subject, component)) {
     finding.status = Status::kInconclusive;
     finding.evidence.push_back(
@@ -197,6 +197,56 @@ Finding missing_finding(const Case& subject) {
   return finding;
 }
 
+/// What the checkpoint of N has and neither of those of N + M: two runs that lose it alike are
+/// equal, and a run that dies after that save does not come back.
+std::vector<Finding> lost_since(const Case& subject) {
+  std::vector<Finding> findings;
+  if (!subject.seen.reference_saved) return findings;
+  std::set<Component> later;
+  for (const auto* final : {&*subject.seen.reference_final, &*subject.seen.resumed_final})
+    for (const auto& [label, items] : final->digests)
+      if (!items.empty()) later.insert(component_of_label(label));
+  std::map<Component, std::size_t> before;
+  for (const auto& [label, items] : subject.seen.reference_saved->digests)
+    before[component_of_label(label)] += items.size();
+  for (const auto& [component, count] : before) {
+    if (count == 0 || later.contains(component)) continue;
+    const std::string name(component_name(component));
+    Finding finding{.check = "final." + name,
+                    .status = Status::kFail,
+                    .subject = name,
+                    .message = "neither checkpoint of " + step_text(subject.final_step()) +
+                               " has any " + name + " state, and that of " +
+                               step_text(subject.save_step()) + " has " +
+                               count_text(count, "entry") +
+                               ": a run that dies after the later save does not come back"};
+    finding.cause = absent_cause(component).cause;
+    const bool incidental = component == Component::kConfig || component == Component::kOther;
+    if (incidental && !is_required(subject, component)) {
+      finding.status = Status::kWarn;
+      finding.cause.reset();
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+/// A model that is the same at N, or has no element, is equal at N + M whatever became of the run.
+void doubt_idle_model(const Case& subject, Finding& finding) {
+  if (finding.status != Status::kPass || !subject.seen.reference_saved) return;
+  const Items* before = find_component(subject.seen.reference_saved->digests, "model");
+  const Items* after = find_component(subject.seen.reference_final->digests, "model");
+  if (before == nullptr || after == nullptr) return;
+  const bool moved = std::any_of(after->begin(), after->end(), [&](const auto& item) {
+    const auto earlier = before->find(item.first);
+    return earlier == before->end() || earlier->second.digest != item.second.digest;
+  });
+  if (moved) return;
+  finding.status = Status::kNotObserved;
+  finding.message += ", and so it was at " + step_text(subject.save_step()) +
+                     " already: that they are equal shows nothing";
+}
+
 }  // namespace
 
 void judge_final(const Case& subject, Judgement& judgement) {
@@ -232,8 +282,10 @@ void judge_final(const Case& subject, Judgement& judgement) {
       explain_untied(subject, finding);
     if (finding.status == Status::kFail && !finding.cause && !explained && differences.size() == 1)
       finding.cause = lone_cause(component);
+    if (component == Component::kModel) doubt_idle_model(subject, finding);
     judgement.findings.push_back(std::move(finding));
   }
+  for (Finding& finding : lost_since(subject)) judgement.findings.push_back(std::move(finding));
 }
 
 }  // namespace ckptverify::judging

@@ -57,10 +57,19 @@ Places places_of(const Case& subject, const std::string& label) {
   return places;
 }
 
-/// By design or by policy: what the run does not compute with.
+/// By design or by policy: what the run does not compute with. Settings are values.
 bool is_incidental(const Case& subject, Component component) {
   return (component == Component::kConfig || component == Component::kOther) &&
          !is_required(subject, component);
+}
+
+bool any_tensor(const Places& places, const std::set<std::string>& paths) {
+  const auto holds = [&paths](const Items* items) {
+    return items != nullptr && std::any_of(items->begin(), items->end(), [&](const auto& item) {
+             return item.second.is_tensor && paths.contains(item.first);
+           });
+  };
+  return holds(places.live) || holds(places.disk);
 }
 
 /// A scale that is 1 throughout is a scaler that is off.
@@ -302,7 +311,8 @@ Finding soften(const Case& subject, const Places& places, Finding finding) {
   if (const std::string why = unused(subject, places); !why.empty()) {
     finding.status = Status::kNotApplicable;
     finding.message += "; " + why;
-  } else if (is_incidental(subject, places.component)) {
+  } else if (is_incidental(subject, places.component) &&
+             !any_tensor(places, parted_paths(places))) {
     finding.status = Status::kWarn;
   }
   if (finding.status != Status::kFail) finding.cause.reset();

@@ -61,6 +61,32 @@ RunView view_of(const RunRecord& record, std::uint32_t rank) {
   return view;
 }
 
+/// A trainer whose `step` is not the number of updates completed, as its own save of N shows.
+std::string miscount_of(const Case& subject, std::uint32_t lead) {
+  const RunView& reference = subject.reference;
+  const char* rule = "; `step` is the number of updates completed, in all events (docs/events.md)";
+  if (reference.first_step && *reference.first_step == 0)
+    return "the reference tells its steps from 0" + std::string(rule);
+  std::uint64_t last = 0;
+  for (const Event& event : reference.record->trace.events) {
+    if (event.role != "trainer" || event.rank != lead) continue;
+    if (const auto* step = std::get_if<StepEvent>(&event.what)) last = step->step;
+    const auto* save = std::get_if<SaveEvent>(&event.what);
+    if (save == nullptr || save->point != SavePoint::kEnd || save->step != subject.save_step())
+      continue;
+    if (last <= save->step) return {};
+    return "the reference tells " + step_text(last) + " before its save of " +
+           step_text(save->step) + rule;
+  }
+  return {};
+}
+
+void drop_steps(RunView& view) {
+  view.steps.clear();
+  view.first_step.reset();
+  view.last_step.reset();
+}
+
 void settle_misplaced(Case& subject) {
   if (subject.disk == nullptr) return;
   const StateDigests& told = subject.live.empty() ? subject.resumed.restored_state : subject.live;
@@ -99,14 +125,17 @@ std::vector<std::uint32_t> ranks_of(const Observations& observations) {
   return {ranks.begin(), ranks.end()};
 }
 
+std::uint64_t Case::next_step() const {
+  const auto next = reference.steps.upper_bound(save_step());
+  return next == reference.steps.end() ? save_step() + 1 : next->first;
+}
+
 Case seen_by(std::uint32_t rank, const Case& subject) {
   Case own = subject;
   for (RunView* view : {&own.reference, &own.interrupted, &own.resumed}) {
-    view->steps.clear();
-    view->first_step.reset();
-    view->last_step.reset();
+    drop_steps(*view);
     view->restores.clear();
-    if (view->record != nullptr) note_steps(*view, rank);
+    if (view->record != nullptr && subject.miscount.empty()) note_steps(*view, rank);
   }
   own.resumed.restored_state.clear();  // what others restored says nothing of this rank's start
   for (const StateEvent* event : restored_by(rank, own.resumed))
@@ -132,6 +161,10 @@ Case lay_out(const Plan& plan, const Observations& observations) {
   const auto& saved = of_reference ? observations.reference_saved : observations.interrupted_saved;
   if (saved) subject.disk = &saved->digests;
   settle_misplaced(subject);
+  subject.miscount = miscount_of(subject, lead);
+  if (!subject.miscount.empty())
+    for (RunView* view : {&subject.reference, &subject.interrupted, &subject.resumed})
+      drop_steps(*view);
   subject.init = subject.resumed.init;
   for (const auto& [label, items] : subject.reference.init)
     subject.init[label].insert(items.begin(), items.end());

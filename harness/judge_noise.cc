@@ -82,16 +82,18 @@ bool measure_checkpoints(Noise& noise, const Observations& seen) {
 
 /// Evaluations at N of the two runs that never died. They say nothing of the training.
 void measure_evaluations(Noise& noise, const Observations& seen) {
-  const EvalEvent* reference = evaluation_at(&seen.reference, seen.save_step);
-  const EvalEvent* interrupted = evaluation_at(&seen.interrupted, seen.save_step);
-  if (reference == nullptr || interrupted == nullptr) return;
-  for (const auto& [metric, value] : reference->metrics) {
-    const auto other = interrupted->metrics.find(metric);
-    if (other == interrupted->metrics.end()) continue;
-    const double difference = std::abs(value - other->second);
-    noise.evaluations[metric] = std::isfinite(difference) ? difference : 0;
+  const auto reference = evaluations_at(&seen.reference, seen.save_step);
+  const auto interrupted = evaluations_at(&seen.interrupted, seen.save_step);
+  for (std::size_t i = 0; i < std::min(reference.size(), interrupted.size()); ++i) {
+    for (const auto& [metric, value] : reference[i]->metrics) {
+      const auto other = interrupted[i]->metrics.find(metric);
+      if (other == interrupted[i]->metrics.end()) continue;
+      const double difference = std::abs(value - other->second);
+      double& largest = noise.evaluations[metric];
+      largest = std::isfinite(difference) ? std::max(largest, difference) : largest;
+    }
+    if (reference[i]->outputs != interrupted[i]->outputs) noise.outputs_repeat = false;
   }
-  noise.outputs_repeat = reference->outputs == interrupted->outputs;
 }
 
 }  // namespace

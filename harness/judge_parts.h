@@ -88,8 +88,13 @@ struct Case {
   StateDigests init = {};  // as built, before anything was loaded
   Noise noise = {};
   Start start = Start::kUnknown;
+  /// How the reference counts its steps, where that is not as the contract says; then no step of
+  /// any run counts.
+  std::string miscount = {};
   std::uint64_t save_step() const { return seen.save_step; }
   std::uint64_t final_step() const { return seen.final_step; }
+  /// The step that the reference tells first after N; N + 1 where it tells each.
+  std::uint64_t next_step() const;
 };
 
 /// As the lead rank, the lowest that speaks, tells its steps.
@@ -181,8 +186,8 @@ ScheduleDiagnosis diagnose_schedule(const Case& subject);
 
 /// The step of the reference that drew this batch, if any.
 std::optional<std::uint64_t> batch_origin(const Case& subject, const Digest& batch);
-/// The evaluation at that step.
-const EvalEvent* evaluation_at(const RunRecord* run, std::uint64_t step);
+/// The evaluations at that step, in order: of several sets of data, of several sets of weights.
+std::vector<const EvalEvent*> evaluations_at(const RunRecord* run, std::uint64_t step);
 /// Whether nothing ever draws from the sources that those entries belong to, as far as the
 /// reference shows: one that was drawn from before N may be drawn from again after N + M.
 bool rng_unused(const Case& subject, const std::set<std::string>& paths);
@@ -209,6 +214,8 @@ std::vector<Curve> draw_curves(const Case& subject);
 
 /// Two runs that already differ by this much before N may differ so again, in both directions.
 inline constexpr double kNoiseFactor = 2;
+/// Evidence of a difference that passes because of it.
+inline constexpr std::string_view kWithinNoise = "within the noise";
 
 /// Whether the trainers told no event at all.
 bool tells_nothing(const std::vector<Finding>& findings);

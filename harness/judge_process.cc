@@ -181,8 +181,9 @@ void tell_of_unseen_restore(const Case& subject, Finding& finding) {
                     "; it told no step, so whether it restored was not seen";
   if (!subject.seen.resumed_saved_again) return;
   finding.status = Status::kInconclusive;
-  finding.message += ", and it wrote a checkpoint of " + step_text(subject.save_step()) +
-                     " again, as a run that begins from scratch does";
+  finding.message +=
+      ", and it wrote a checkpoint of " + step_text(subject.save_step()) +
+      " again, as a run does that begins from scratch or counts from an earlier step";
 }
 
 std::string command_text(const std::vector<std::string>& command) {

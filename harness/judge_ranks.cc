@@ -16,6 +16,35 @@ bool is_bad(const Finding& finding) {
   return finding.status == Status::kFail || finding.status == Status::kInconclusive;
 }
 
+/// What the rank tells of a step.
+bool tells(const StepEvent& event, std::string_view metric) {
+  if (metric == "lr") return !event.lr.empty();
+  if (metric == "scale") return event.scale.has_value();
+  if (metric == "loss") return event.loss.has_value();
+  if (metric == "grad_norm") return event.grad_norm.has_value();
+  if (metric == "batch") return event.batch.has_value();
+  return metric == "rng" && !event.rng.empty();
+}
+
+/// What it told of a step in the reference and not of the same step after the restore.
+std::vector<Finding> no_longer_told(const Case& own) {
+  std::vector<Finding> findings;
+  for (const char* metric : {"lr", "scale", "loss", "grad_norm", "batch", "rng"})
+    for (const auto& [step, expected] : own.reference.steps) {
+      // The last step of another rank may be under way when the lead's save is reached.
+      if (step <= own.save_step() || step >= own.final_step()) continue;
+      if (!tells(*expected, metric)) continue;
+      const StepEvent* found = own.resumed.step(step);
+      if (found != nullptr && tells(*found, metric)) continue;
+      findings.push_back({.check = std::string("trajectory.") + metric,
+                          .status = Status::kInconclusive,
+                          .message = std::string(metric) + " of " + step_text(step) +
+                                     " was told in the reference run and not in the resumed run"});
+      break;
+    }
+  return findings;
+}
+
 /// What is wrong with a rank whose steps are all there is to see of it.
 std::vector<Finding> findings_of(const Case& own, const Judgement& before) {
   Judgement judgement = before;  // its causes explain this rank's findings too
@@ -35,7 +64,7 @@ bool has_source_of_lead(const Case& lead, const Case& own, const std::string& so
         step == nullptr ? std::map<std::string, Digest>::const_iterator() : step->rng.find(source);
     return step == nullptr || found == step->rng.end() ? nullptr : &found->second;
   };
-  const std::uint64_t next = lead.save_step() + 1;
+  const std::uint64_t next = lead.next_step();
   const Digest* expected_of_lead = digest(lead.reference.step(next));
   const Digest* expected = digest(own.reference.step(next));
   const Digest* found_of_lead = digest(lead.resumed.first());
@@ -105,7 +134,7 @@ class Collected {
 
 void judge_ranks(const Case& subject, Judgement& judgement) {
   const std::vector<std::uint32_t> ranks = ranks_of(subject.seen);
-  if (subject.resumed.record == nullptr || ranks.size() < 2) return;
+  if (subject.resumed.record == nullptr || ranks.size() < 2 || !subject.miscount.empty()) return;
   const Judgement before = judgement;
   Collected bad;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
@@ -115,6 +144,8 @@ void judge_ranks(const Case& subject, Judgement& judgement) {
       explain_start(subject, own, finding);
       bad.add(std::move(finding), rank_text(ranks[i]));
     }
+    if (own.resumed.first_step)
+      for (Finding& finding : no_longer_told(own)) bad.add(std::move(finding), rank_text(ranks[i]));
     if (auto finding = silent(own, ranks[i])) bad.add(*std::move(finding), rank_text(ranks[i]));
   }
   if (bad.empty())

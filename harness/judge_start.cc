@@ -48,8 +48,7 @@ Start start_by_loss(const Case& subject) {
   const StepEvent* first = subject.resumed.first();
   if (first == nullptr) return Start::kUnclear;
   const bool as_numbered = same_loss(subject, first, subject.reference.step(first->step));
-  const bool as_continued =
-      same_loss(subject, first, subject.reference.step(subject.save_step() + 1));
+  const bool as_continued = same_loss(subject, first, subject.reference.step(subject.next_step()));
   if (as_numbered == as_continued) return Start::kUnclear;
   if (as_continued) return Start::kWrongCount;
   return first->step <= 1 ? Start::kFromScratch : Start::kOtherCheckpoint;
@@ -97,7 +96,7 @@ std::string start_text(const Case& subject) {
 Finding start_finding(const Case& subject) {
   Finding finding{.check = "restore.step", .subject = "resumed run", .message = {}};
   const std::string expected = "expected step " + std::to_string(subject.save_step()) +
-                               " and first step " + std::to_string(subject.save_step() + 1);
+                               " and first step " + std::to_string(subject.next_step());
   const std::string found = start_text(subject);
   finding.status = Status::kFail;
   switch (subject.start) {
@@ -172,7 +171,7 @@ Start find_start(const Case& subject) {
   if (resumed.restored() == nullptr && !resumed.first_step) return Start::kUnknown;
   const std::uint64_t saved = subject.save_step();
   const bool restored_right = resumed.restored() == nullptr || resumed.restored()->step == saved;
-  const bool first_right = !resumed.first_step || *resumed.first_step == saved + 1;
+  const bool first_right = !resumed.first_step || *resumed.first_step == subject.next_step();
   if (restored_right && first_right) return went_back(subject) ? Start::kWentBack : Start::kRight;
   switch (model_at_start(subject)) {
     case ModelAtStart::kRight:

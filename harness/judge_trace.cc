@@ -1,6 +1,7 @@
 // Whether what the trainers told is whole and of one piece: no line garbled, no event lost, steps
 // that count up, one process a rank, one state at one moment. Where it is not, which of the figures
 // count is open, and nothing that rests on them is proven.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -63,7 +64,14 @@ Disorder lost_events(const Trace& trace) {
     of.try_emplace(event.pid, &event);
   }
   for (const auto& [pid, numbers] : told) {
-    std::uint64_t expected = 0;
+    // A worker that was forked goes on with its parent's numbers.
+    const std::uint64_t first = *numbers.begin();
+    const bool forked = first > 0 && std::any_of(told.begin(), told.end(), [&](const auto& other) {
+                          return other.first != pid &&
+                                 of.at(other.first)->rank == of.at(pid)->rank &&
+                                 other.second.contains(first - 1);
+                        });
+    std::uint64_t expected = forked ? first : 0;
     for (const std::uint64_t number : numbers) {
       if (number != expected)
         disorder.note("seq " + std::to_string(expected) + " of " + process_text(*of.at(pid)));
@@ -152,6 +160,10 @@ void judge_trace(const Case& subject, Judgement& judgement) {
   for (const NamedRun& one : all_runs(subject.seen)) {
     events += one.run->trace.events.size();
     look_at(finding, one);
+  }
+  if (!subject.miscount.empty()) {
+    finding.status = Status::kInconclusive;
+    finding.message += (finding.message.empty() ? "" : "; ") + subject.miscount;
   }
   const std::size_t reference = world_of(subject.seen.reference);
   const std::size_t resumed = subject.seen.resumed ? world_of(*subject.seen.resumed) : 0;

@@ -182,7 +182,7 @@ void explain_batches(const Case& subject, Finding& finding, std::uint64_t step) 
 
 /// Where the first parting is the loss itself, its step says which state is left to suspect.
 void explain_loss(const Case& subject, Finding& finding, std::uint64_t step) {
-  if (step == subject.save_step() + 1) {
+  if (step == subject.next_step()) {
     finding.cause = unknown(Component::kModel);
     finding.evidence.push_back({"one of", "key-miss, buffer, rng-lost, data-cursor"});
   } else {

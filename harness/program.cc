@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 namespace ckptverify {
 namespace {
@@ -20,6 +21,12 @@ std::string search_path(const Plan& plan) {
   }
   const char* inherited = std::getenv("PATH");
   return inherited == nullptr ? "" : inherited;
+}
+
+bool is_whole_command(const std::string& program) {
+  std::error_code ignored;
+  return program.find_first_of(" \t") != std::string::npos &&
+         !std::filesystem::exists(program, ignored);
 }
 
 }  // namespace
@@ -39,8 +46,14 @@ Result<std::filesystem::path> find_program(const std::string& program,
 
 Result<void> check_program(const Plan& plan, const CommandTemplate& command) {
   const auto words = expand(plan, {command.front()}, {});
-  if (!words) return {};
-  const std::string& program = words->front();
+  const std::string& program = words ? words->front() : command.front();
+  if (is_whole_command(program)) {
+    return Error{ErrorKind::kUsage,
+                 "no such program, and it has spaces: a command is a list of its words, such as "
+                 "[\"python3\", \"{plan_dir}/train.py\"]",
+                 program};
+  }
+  if (!words) return {};  // only its phase knows it
   CKPTVERIFY_TRY(const std::filesystem::path file, find_program(program, search_path(plan)));
   if (file.is_relative()) {
     return Error{ErrorKind::kUsage,

@@ -104,23 +104,36 @@ Finding overlap_finding(const Checkpoint& checkpoint, const std::vector<Overlap>
   return finding;
 }
 
-std::vector<Finding> coverage(const Checkpoint& checkpoint) {
+std::vector<Finding> coverage(const Checkpoint& checkpoint, const SortedClaims& claims) {
   std::vector<Finding> findings;
-  const auto gaps = checkpoint.coverage.gaps(file_sizes(checkpoint));
-  const auto overlaps = checkpoint.coverage.overlaps();
+  const auto gaps = claims.gaps(file_sizes(checkpoint));
+  const auto overlaps = claims.overlaps();
   if (!gaps.empty()) findings.push_back(gap_finding(checkpoint, gaps));
   if (!overlaps.empty()) findings.push_back(overlap_finding(checkpoint, overlaps));
   if (!findings.empty()) return findings;
   Finding pass{.check = "static.coverage", .message = "every byte has exactly one owner"};
   for (const Owner owner : kOwners) {
-    pass.evidence.push_back(
-        {std::string(owner_name(owner)), std::to_string(checkpoint.coverage.size(owner))});
+    pass.evidence.push_back({std::string(owner_name(owner)), std::to_string(claims.size(owner))});
   }
   return {std::move(pass)};
 }
 
-std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
-  const std::uint64_t bytes = checkpoint.coverage.size(Owner::kUnverifiable);
+/// All ranges of one label: a zip archive has its few idle bytes once a member.
+struct SameLabel {
+  ByteRange first;
+  std::uint64_t bytes = 0;
+  std::uint64_t ranges = 0;
+};
+
+std::string same_text(const Checkpoint& checkpoint, const SameLabel& same) {
+  const std::string first = range_text(checkpoint, same.first);
+  if (same.ranges == 1) return first;
+  return count_text(same.bytes, "byte") + " in " + count_text(same.ranges, "place") +
+         ", the first at " + first;
+}
+
+std::vector<Finding> unverifiable(const Checkpoint& checkpoint, const SortedClaims& claims) {
+  const std::uint64_t bytes = claims.size(Owner::kUnverifiable);
   if (bytes == 0) {
     return {{.check = "static.unverifiable", .message = "every byte means something"}};
   }
@@ -130,10 +143,21 @@ std::vector<Finding> unverifiable(const Checkpoint& checkpoint) {
       .message = count_text(bytes, "byte means nothing or is", "bytes mean nothing or are") +
                  " protected by nothing: damage there is not seen",
       .evidence = {{"bytes", std::to_string(bytes)}}};
-  for (const OwnedRange& owned : checkpoint.coverage.sorted()) {
+  std::map<std::string_view, SameLabel> labels;
+  for (std::size_t i = 0; i < claims.count(); ++i) {
+    const OwnedRange& owned = claims[i];
     if (owned.owner != Owner::kUnverifiable) continue;
-    if (finding.evidence.size() > kShownMax) break;
-    finding.evidence.push_back(range_evidence(checkpoint, owned.range, owned.label));
+    SameLabel& same =
+        labels.try_emplace(owned.label, SameLabel{.first = owned.range}).first->second;
+    same.bytes += owned.range.size;
+    ++same.ranges;
+  }
+  for (const auto& [label, same] : labels) {
+    if (finding.evidence.size() > kShownMax) {
+      finding.evidence.push_back({"and", count_text(labels.size() - kShownMax, "more kind")});
+      break;
+    }
+    finding.evidence.push_back({std::string(label), same_text(checkpoint, same)});
   }
   return {std::move(finding)};
 }
@@ -143,6 +167,15 @@ void collect_opaque(const Node& node, std::map<std::string, std::uint64_t>& type
   if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node)) {
     for (const auto& [name, part] : (*composite)->parts) collect_opaque(part, types);
   }
+}
+
+/// A reader that found parts missing: what is left is not the checkpoint.
+bool lacks_parts(const Checkpoint& checkpoint) {
+  return std::any_of(checkpoint.findings.begin(), checkpoint.findings.end(),
+                     [](const Finding& finding) {
+                       return finding.status == Status::kFail && finding.cause &&
+                              finding.cause->kind == CauseKind::kShardMissing;
+                     });
 }
 
 std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
@@ -175,6 +208,10 @@ std::vector<Finding> interpreted(const Checkpoint& checkpoint) {
   }
   if (findings.empty()) {
     findings.push_back({.check = "static.interpreted", .message = "everything was interpreted"});
+    if (checkpoint.entries.empty() && lacks_parts(checkpoint)) {
+      findings.back().status = Status::kNotObserved;
+      findings.back().message = "nothing is there to be interpreted";
+    }
   }
   return findings;
 }
@@ -191,15 +228,15 @@ CheckResult check_and_fingerprint(const Checkpoint& checkpoint, const CheckOptio
     std::move(more.begin(), more.end(), std::back_inserter(result.findings));
   };
   add(interpreted(checkpoint));
-  add(coverage(checkpoint));
-  add(unverifiable(checkpoint));
+  const SortedClaims claims(checkpoint.coverage);
+  add(coverage(checkpoint, claims));
+  add(unverifiable(checkpoint, claims));
   add(checksum_findings(checkpoint, pass));
-  add(finite_findings(read, pass, options.not_finite));
+  add(finite_findings(checkpoint, read, pass, options.not_finite));
   add(component_findings(checkpoint, options.required));
   add(checkpoint.findings);
-  if (auto digests = fingerprint_of(checkpoint, read, pass)) {
-    result.fingerprint = *std::move(digests);
-  }
+  auto digests = fingerprint_of(checkpoint, read, pass);
+  if (digests && !lacks_parts(checkpoint)) result.fingerprint = *std::move(digests);
   return result;
 }
 

@@ -229,6 +229,10 @@ Finding summary_of(const std::map<Component, Presence>& found, const std::string
     }
   }
   summary.message = present.empty() ? "no component is present" : "present: " + present;
+  if (found.empty() && !unread.empty()) {
+    summary.status = Status::kNotObserved;
+    summary.message = "nothing could be read in which to look for components";
+  }
   if (!empty.empty()) summary.message += "; empty: " + empty;
   return summary;
 }

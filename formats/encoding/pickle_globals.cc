@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ckptverify/count_text.h"
+
 namespace ckptverify {
 namespace {
 
@@ -194,8 +196,9 @@ std::vector<Finding> judge_globals(const PickleTree& tree) {
   if (!foreign.empty()) {
     Finding finding{.check = "static.pickle",
                     .status = Status::kWarn,
-                    .message = "loading needs classes beyond PyTorch, NumPy and Python: " +
-                               std::to_string(foreign.size())};
+                    .message = "loading needs " + count_text(foreign.size(), "class", "classes") +
+                               " beyond PyTorch, NumPy and Python, the first is " +
+                               *foreign.begin()};
     for (const std::string& name : foreign) {
       if (finding.evidence.size() < kShownMax) finding.evidence.push_back({"class", name});
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <boost/tokenizer.hpp>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -136,7 +137,22 @@ std::string mistake_of(const Plan& plan) {
   return programs.error().text();
 }
 
+/// A command that was given in quotes as one word, into its words, as a shell would; one that names
+/// a program whose path has spaces stays.
+void split(std::vector<std::string>& command) {
+  if (command.size() != 1 || command.front().find_first_of(" \t") == std::string::npos) return;
+  std::error_code ignored;
+  if (std::filesystem::exists(command.front(), ignored)) return;
+  const boost::escaped_list_separator<char> shell("", " \t", "\"'");
+  const boost::tokenizer<boost::escaped_list_separator<char>> tokens(command.front(), shell);
+  std::vector<std::string> words;
+  for (const std::string& word : tokens)
+    if (!word.empty()) words.push_back(word);
+  command = std::move(words);
+}
+
 Result<int> run_init(InitOptions options) {
+  for (auto* command : {&options.train, &options.resume, &options.eval}) split(*command);
   if (options.train.empty()) {
     options.train = {"{plan_dir}/trainer", "train", "--run-dir", "{run_dir}"};
   }
@@ -190,12 +206,14 @@ void add_init(CLI::App& application, int& exit_code) {
   command->add_option("--horizon", options->horizon, "Last step of the trainer's schedule");
   command->add_flag("--json", options->json, "Print one JSON object: path, plan, mistake");
   command->footer(
-      "A word that begins with a dash needs the form --train=WORD.\n"
+      "A command is given in quotes, or word by word; a word of its own that begins with a dash\n"
+      "needs the form --train=WORD.\n"
       "Examples: ckptverify init\n"
+      "          ckptverify init gate.toml --train 'python3 {plan_dir}/train.py --out {run_dir}' "
+      "\\\n"
+      "            --resume 'python3 {plan_dir}/train.py --out {run_dir} --from {checkpoint}'\n"
       "          ckptverify init gate.toml --train {plan_dir}/trainer train {run_dir} --save 100 "
-      "--final 120\n"
-      "          ckptverify init gate.toml --train python3 {plan_dir}/train.py --train=--out "
-      "--train={run_dir}");
+      "--final 120");
   command->callback([options, &exit_code] {
     exit_code = code_of(run_init(*options), "init", options->output());
   });

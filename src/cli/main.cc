@@ -42,6 +42,9 @@ int code_of_parse_error(const CLI::App& application, const CLI::ParseError& erro
   } else if (arguments.size() > 1 && *arguments[1] != '-') {
     message = "found '" + plain_text(arguments[1]) + "', expected a command (see --help)";
   }
+  if (command == "init" && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    message += "; put a command in quotes: --train 'python3 train.py --run-dir {run_dir}'";
+  }
   const Result<int> result = Error{ErrorKind::kUsage, message, chosen.empty() ? "" : command};
   const int code = code_of(result, command, json ? Output::kJson : Output::kText);
   std::cerr << "Run with --help for more information.\n";

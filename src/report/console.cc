@@ -53,12 +53,13 @@ void add_verdict(std::string& out, const Ink& ink, const Report& report) {
     out += std::string(i == 0 ? "cause " : "then  ") + ink.bold(ranked.cause.id()) + '\n';
     if (i > 0) continue;
     out += "      " + wrapped(cause_meaning(report, ranked.cause), 6) + '\n';
-    out += "      " + wrapped("Remedy: " + cause_remedy(ranked.cause), 6) + '\n';
+    out += "      " + wrapped("Remedy: " + cause_remedy(report, ranked.cause), 6) + '\n';
   }
-  if (const Finding* why =
-          report.verdict == Verdict::kInconclusive ? deciding_check(report) : nullptr) {
-    out += "why   " + wrapped(printable(why->check + ": " + why->message), 6) + '\n';
-    out += "next  " + wrapped(next_step(report), 6) + '\n';
+  if (const Finding* deciding = deciding_check(report)) {
+    const bool failed = report.verdict == Verdict::kFail;
+    const std::string text = printable(deciding->check + ": " + deciding->message);
+    out += std::string(failed ? "seen  " : "why   ") + wrapped(text, 6) + '\n';
+    if (!failed) out += "next  " + wrapped(next_step(report), 6) + '\n';
   }
   out += "      " + wrapped(status_counts(report.checks), 6) + '\n';
   out += "of    " + wrapped(printable(report.subject), 6) + '\n';

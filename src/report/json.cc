@@ -15,7 +15,7 @@ Json cause_json(const Report& report, const RankedCause& ranked, std::size_t ran
   json.set("rank", static_cast<std::uint64_t>(rank));
   json.set("checks", texts(ranked.checks));
   json.set("meaning", cause_meaning(report, ranked.cause));
-  json.set("remedy", cause_remedy(ranked.cause));
+  json.set("remedy", cause_remedy(report, ranked.cause));
   return json;
 }
 

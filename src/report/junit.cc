@@ -66,7 +66,7 @@ std::string evidence_text(const Report& report, const Finding& finding) {
   std::string text = finding.message + '\n';
   if (finding.cause)
     text += "cause: " + finding.cause->id() + ": " + cause_meaning(report, *finding.cause) +
-            "\nremedy: " + cause_remedy(*finding.cause) + '\n';
+            "\nremedy: " + cause_remedy(report, *finding.cause) + '\n';
   for (const Evidence& row : finding.evidence) {
     const bool lines = row.value.find('\n') != std::string::npos;
     text += row.name + (lines ? ":\n" : ": ") + row.value + '\n';

@@ -27,10 +27,6 @@ const Finding* first_inconclusive(const std::vector<Finding>& checks) {
   return evidence;
 }
 
-bool wrote_no_events(const Report& report) {
-  return first_of(report.checks, Status::kNotObserved, "process.trace") != nullptr;
-}
-
 bool is_noisy(const Report& report) {
   return std::any_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {
     return finding.check == "noise" && finding.status != Status::kPass &&
@@ -61,6 +57,9 @@ std::string inconclusive_step(const Report& report, const Finding& finding) {
            "plan's commands, or let it hold at the save by telling save_end.";
   if (check.starts_with("process."))
     return "Look at the end of that process's output; correct the plan or the trainer.";
+  if (check == "static.readable")
+    return "Name the checkpoint's own file or directory, as its trainer would restore it; "
+           "`ckptverify formats` lists what can be read.";
   if (check.starts_with("static."))
     return "Save what could not be interpreted as plain tensors and values, or in a format that "
            "`ckptverify formats` lists.";
@@ -135,7 +134,7 @@ const Finding* deciding_check(const Report& report) {
 std::string next_step(const Report& report) {
   if (report.verdict == Verdict::kPass) return pass_step(report);
   if (report.verdict == Verdict::kFail && !report.causes.empty())
-    return cause_remedy(report.causes.front().cause);
+    return cause_remedy(report, report.causes.front().cause);
   const Finding* deciding = deciding_check(report);
   if (deciding == nullptr) return "Run the gate again.";
   std::string text = inconclusive_step(report, *deciding);

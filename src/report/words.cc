@@ -53,8 +53,18 @@ std::string cause_meaning(const Report& report, const Cause& cause) {
   return "Something is wrong " + where + ", and no known cause has its minimum evidence.";
 }
 
-std::string cause_remedy(const Cause& cause) {
+bool wrote_no_events(const Report& report) {
+  return std::any_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {
+    return finding.check == "process.trace" && finding.status == Status::kNotObserved;
+  });
+}
+
+std::string cause_remedy(const Report& report, const Cause& cause) {
   if (const CauseKindRow* row = row_of(cause.kind)) return std::string(row->remedy);
+  if (wrote_no_events(report))
+    return "Let the trainer tell events, a few lines in C++ or Python "
+           "(docs/trainer-contract.md): then the state that is lost is named. Files alone show "
+           "what differs in the end, not where it began.";
   return "Begin at the first check that failed: its evidence has what differs, the last lines of "
          "the process's output, or what was not observed and is left to suspect.";
 }

@@ -12,7 +12,10 @@ namespace ckptverify {
 /// One sentence each, for unknown causes too. Of a component that a check of a checkpoint misses,
 /// the meaning is that it is absent: what a run would make of that was not seen.
 std::string cause_meaning(const Report& report, const Cause& cause);
-std::string cause_remedy(const Cause& cause);
+std::string cause_remedy(const Report& report, const Cause& cause);
+
+/// Whether a run's trainers told nothing, so that its causes rest on files and exits alone.
+bool wrote_no_events(const Report& report);
 
 /// "This run does not come back as the same run.", or what the verdict says of a checkpoint.
 std::string verdict_sentence(const Report& report);

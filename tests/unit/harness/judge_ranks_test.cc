@@ -142,6 +142,25 @@ TEST(JudgeRanks, ItsOwnNoiseIsNotHeldAgainstIt) {
   EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
 }
 
+TEST(JudgeRanks, OneThatDiesOnTheWayIsOpen) {
+  Observations seen = three_ranks();
+  std::erase_if(seen.resumed->trace.events, [](const Event& event) {
+    const auto* step = std::get_if<StepEvent>(&event.what);
+    return event.rank == 1 && step != nullptr && step->step > 7;
+  });
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(JudgeRanks, OneThatTellsLessThanInTheReferenceIsOpen) {
+  Observations seen = three_ranks();
+  for (StepEvent* step : steps_of(seen, 2)) step->batch.reset();
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
+  const Finding* batch = of_subject(judgement, "trajectory.batch", "rank 2");
+  ASSERT_NE(batch, nullptr);
+  EXPECT_THAT(batch->message, HasSubstr("was told in the reference run and not in the resumed"));
+}
+
 TEST(JudgeRanks, OneThatTellsStepsAloneMayTellNoLoss) {
   Observations seen = three_ranks();
   for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})

@@ -193,17 +193,40 @@ TEST(Judge, OptimizerWithoutTensorsNeedNotBeSaved) {
   EXPECT_EQ(verdict(judgement), Verdict::kPass);
 }
 
+/// In every checkpoint and every told save.
+void rng_stands_still(Observations& seen) {
+  const auto still = state(kSaved).at("rng");
+  for (auto* saved :
+       {&seen.reference_saved, &seen.interrupted_saved, &seen.reference_final, &seen.resumed_final})
+    (*saved)->digests["rng"] = still;
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (Event& event : run->trace.events)
+      if (auto* told = std::get_if<StateEvent>(&event.what); told && told->at == StateMoment::kSave)
+        for (StateEntry& entry : told->components.at("rng").entries)
+          entry.digest = still.at(entry.path).digest;
+}
+
 TEST(Judge, RandomStateThatNothingDrawsFromIsNotApplicable) {
   Observations seen = healthy();
   for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
     for (StepEvent* event : steps(*run))
       event->rng = {{"torch", mark("still")}, {"cxx", mark("still")}};
+  rng_stands_still(seen);
   set_entry(restored(seen), "rng", "torch", "other");
   change_final(seen, "rng", "torch");
   const Judgement judgement = judged(seen);
   EXPECT_EQ(finding(judgement, "identity.rng").status, Status::kNotApplicable);
   EXPECT_EQ(finding(judgement, "final.rng").status, Status::kNotApplicable);
   EXPECT_EQ(verdict(judgement), Verdict::kPass);
+}
+
+TEST(Judge, RandomStateThatMovesOnDiskIsUsedWhateverTheStepsTell) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (StepEvent* event : steps(*run))
+      event->rng = {{"torch", mark("still")}, {"cxx", mark("still")}};
+  set_entry(restored(seen), "rng", "torch", "other");
+  EXPECT_EQ(finding(judged(seen), "identity.rng").status, Status::kFail);
 }
 
 TEST(Judge, RandomStateOfASourceThatNobodyTellsIsNotUnused) {
@@ -267,9 +290,47 @@ TEST(Judge, CheckpointsWithoutAModelProveNothing) {
   Observations seen = healthy();
   drop_events_of_state(seen.interrupted);
   drop_events_of_state(*seen.resumed);
-  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+  for (auto* record :
+       {&seen.reference_saved, &seen.interrupted_saved, &seen.reference_final, &seen.resumed_final})
     std::erase_if((*record)->digests, [](const auto& item) { return item.first != "step"; });
   EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(Judge, StateThatTheLaterSaveOfBothRunsLacksIsLost) {
+  Observations seen = healthy();
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->digests.erase("optimizer");
+  const Judgement judgement = judged(seen);
+  EXPECT_EQ(causes(judgement), std::vector<std::string>{"opt-lost"});
+  EXPECT_THAT(finding(judgement, "final.optimizer").message,
+              HasSubstr("neither checkpoint of step 10 has any optimizer state"));
+}
+
+TEST(Judge, AModelThatDoesNotMoveProvesNothingByBeingEqual) {
+  Observations seen = healthy();
+  drop_events_of_state(seen.interrupted);
+  drop_events_of_state(*seen.resumed);
+  drop_events_of_state(seen.reference);
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->digests["model"] = seen.reference_saved->digests["model"];
+  EXPECT_EQ(finding(judged(seen), "final.model").status, Status::kNotObserved);
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+}
+
+TEST(Judge, TensorsAmongTheSettingsAreNoSettings) {
+  Observations seen = healthy();
+  const StateItem before{.digest = mark("mask"), .text = "", .is_tensor = true};
+  const StateItem after{.digest = mark("another"), .text = "", .is_tensor = true};
+  seen.reference_final->digests["config"]["mask"] = before;
+  seen.resumed_final->digests["config"]["mask"] = after;
+  EXPECT_EQ(finding(judged(seen), "final.config").status, Status::kFail);
+  seen = healthy();
+  StateEntry told{.path = "mask", .digest = mark("mask"), .dtype = "float32", .shape = {1}};
+  disk(seen)["config"]["mask"] = before;
+  live(seen).components["config"].entries = {told};
+  told.digest = mark("another");
+  restored(seen).components["config"].entries = {told};
+  EXPECT_EQ(finding(judged(seen), "identity.config").status, Status::kFail);
 }
 
 TEST(Judge, WaivedWeightsOrOptimizerAreNoEvidence) {

@@ -136,6 +136,69 @@ TEST(JudgeTrace, AnEvaluationOfAnotherStepIsNotHeldAgainstThisOnes) {
   EXPECT_EQ(finding(judged(seen), "eval.final").status, Status::kInconclusive);
 }
 
+void tell_two_evaluations(RunRecord& run, double average) {
+  for (Event& event : run.trace.events)
+    if (auto* told = std::get_if<EvalEvent>(&event.what)) {
+      const EvalEvent other{.step = told->step, .metrics = {{"average_loss", average}}};
+      told_by(run, 0, 0, run.trace.events.size(), other);
+      return;
+    }
+}
+
+TEST(JudgeTrace, EveryEvaluationOfAStepIsCompared) {
+  Observations seen = healthy();
+  std::erase_if(seen.interrupted.trace.events,
+                [](const Event& event) { return std::holds_alternative<EndEvent>(event.what); });
+  tell_two_evaluations(seen.interrupted, 2);
+  tell_two_evaluations(*seen.fresh_eval, 2);
+  EXPECT_EQ(finding(judged(seen), "eval.saved").status, Status::kPass);
+  std::get<EvalEvent>(seen.fresh_eval->trace.events.back().what).metrics["average_loss"] = 7;
+  EXPECT_EQ(finding(judged(seen), "eval.saved").status, Status::kFail);
+}
+
+TEST(JudgeTrace, AnEvaluationMayCoverOneOfSeveral) {
+  Observations seen = healthy();
+  tell_two_evaluations(seen.interrupted, 2);
+  EXPECT_EQ(finding(judged(seen), "eval.saved").status, Status::kPass);
+}
+
+TEST(JudgeTrace, StepsThatAreToldFromZeroDoNotCount) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (StepEvent* event : steps(*run)) --event->step;
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+  EXPECT_THAT(trace_of(seen).message, HasSubstr("tells its steps from 0; `step` is the number"));
+}
+
+TEST(JudgeTrace, SavesThatCountSomethingElseThanStepsDoNotFailARun) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})
+    for (StepEvent* event : steps(*run)) event->step *= 3;
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+  EXPECT_THAT(trace_of(seen).message, HasSubstr("tells step 15 before its save of step 5"));
+}
+
+TEST(JudgeTrace, StepsThatAreToldNowAndThenAreExpectedWhereTheReferenceTellsThem) {
+  Observations seen = healthy();
+  for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed}) {
+    std::erase_if(run->trace.events, [](const Event& event) {
+      const auto* step = std::get_if<StepEvent>(&event.what);
+      return step != nullptr && step->step % 5 != 0;
+    });
+    renumber(*run);
+  }
+  EXPECT_EQ(finding(judged(seen), "restore.step").status, Status::kPass);
+  EXPECT_NE(verdict(judged(seen)), Verdict::kFail);
+}
+
+TEST(JudgeTrace, AForkedWorkerGoesOnWithItsParentsNumbers) {
+  Observations seen = healthy();
+  told_by(seen.reference, 0, 78, 4, MemoryEvent{.device = "cpu"});
+  EXPECT_EQ(trace_of(seen).status, Status::kPass);
+  told_by(seen.reference, 0, 79, 400, MemoryEvent{.device = "cpu"});
+  EXPECT_EQ(trace_of(seen).status, Status::kInconclusive);
+}
+
 TEST(JudgeTrace, LossesThatAreNoNumbersShowNothing) {
   Observations seen = healthy();
   for (RunRecord* run : {&seen.reference, &seen.interrupted, &*seen.resumed})

@@ -66,6 +66,24 @@ TEST(JudgeUnseen, SecondSaveOfTheRestoredStepSuggestsAStartFromScratch) {
   EXPECT_THAT(restore.message, HasSubstr("wrote a checkpoint of step 5 again"));
 }
 
+TEST(JudgeUnseen, SecondSaveBeforeAnotherEndIsWhatFailed) {
+  Observations seen = without_events();
+  seen.resumed_saved_again = true;
+  change_final(seen, "model", "norm");
+  const Judgement judgement = judged(seen);
+  EXPECT_THAT(causes(judgement).front(), "unknown(step)");
+  EXPECT_EQ(finding(judgement, "process.restore").evidence.back().value, "wrong-start, step-count");
+}
+
+TEST(JudgeUnseen, WhatIsRightInTheEndIsNotLeftToSuspect) {
+  Observations seen = without_events();
+  change_final(seen, "model", "norm");
+  change_final(seen, "optimizer", "state.0.exp_avg");
+  const std::string suspects = finding(judged(seen), "final.model").evidence.back().value;
+  EXPECT_THAT(suspects, HasSubstr("identity.optimizer"));
+  EXPECT_THAT(suspects, Not(HasSubstr("identity.rng")));
+}
+
 TEST(JudgeUnseen, FirstStepWithoutARestoredEventClaimsNoRestore) {
   Observations seen = healthy();
   drop_restored_event(*seen.resumed);

@@ -35,6 +35,15 @@ TEST_F(Program, IsFoundByItsPathAndInThePathOfThePlan) {
   EXPECT_TRUE(check_program(plan_, {"trainer"}));
 }
 
+TEST_F(Program, IsWrongUsageWhereItIsAWholeCommandInOneWord) {
+  for (const char* word : {"trainer train", "trainer train {run_dir}"}) {
+    const auto checked = check_program(plan_, {word});
+    ASSERT_FALSE(checked) << word;
+    EXPECT_EQ(checked.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(checked.error().text(), testing::HasSubstr("a command is a list of its words"));
+  }
+}
+
 TEST_F(Program, IsWrongUsageWhereItIsRelative) {
   plan_.train = {"trainer"};
   plan_.resume = {"./trainer", "{checkpoint}"};

@@ -6,6 +6,7 @@
 // unverifiable.
 #include "formats/hdf5.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -13,9 +14,11 @@
 #include <vector>
 
 #include "ckptverify/fingerprint.h"
+#include "formats/container/hdf5_filters.h"
 #include "formats/container/hdf5_probe.h"
 #include "formats/container/hdf5_superblock.h"
 #include "formats/container/keras_components.h"
+#include "formats/encoding/state_components.h"
 #include "formats/hdf5_tensor.h"
 
 namespace ckptverify {
@@ -57,7 +60,7 @@ class Builder {
 
   void add(const Hdf5Superblock& superblock);
   void add(const Hdf5Dataset& dataset);
-  void add(const Hdf5Group& group) { add_attributes(group.path, group.attributes); }
+  void add(const Hdf5Group& group);
   void add(const Hdf5Note& note);
   Checkpoint finish() &&;
 
@@ -65,6 +68,8 @@ class Builder {
   std::optional<DType> dtype_of(const Hdf5Dataset& dataset);
   void add_tensor(const Hdf5Dataset& dataset, DType dtype);
   void add_digest(const Hdf5Dataset& dataset);
+  std::string chunk_name(const Hdf5Dataset& dataset, const Hdf5Chunk& chunk) const;
+  void add_chunk_checksums(const Hdf5Dataset& dataset);
   void add_attributes(const std::string& path, const std::vector<Hdf5Attribute>& attributes);
   void own_data(const Hdf5Dataset& dataset);
   void own(std::uint64_t offset, std::uint64_t size, Owner owner, std::string label) {
@@ -73,6 +78,7 @@ class Builder {
 
   Checkpoint checkpoint_;
   std::map<std::uint64_t, std::string> path_of_address_;  // datasets by their object header
+  GroupNames component_groups_;                           // at the root: /model, not /layer1
 };
 
 void Builder::add(const Hdf5Superblock& superblock) {
@@ -90,6 +96,11 @@ void Builder::add(const Hdf5Superblock& superblock) {
               "byte " + std::to_string(superblock.end_of_file) +
                   ": bytes follow the end that the superblock states; found " +
                   std::to_string(size) + ", expected " + std::to_string(superblock.end_of_file)));
+}
+
+void Builder::add(const Hdf5Group& group) {
+  if (component_of_key(group.path) != Component::kOther) component_groups_.insert(group.path);
+  add_attributes(group.path, group.attributes);
 }
 
 void Builder::add(const Hdf5Dataset& dataset) {
@@ -141,6 +152,33 @@ void Builder::add_tensor(const Hdf5Dataset& dataset, DType dtype) {
                     " parts were never written, the fill value stands for them; expected 0"));
   checkpoint_.entries.push_back({.path = dataset.path, .node = std::move(result->tensor)});
   add_digest(dataset);
+  if (path_of_address_[dataset.address] == dataset.path) add_chunk_checksums(dataset);
+}
+
+/// "w, its chunk at [0, 4], in weights.h5".
+std::string Builder::chunk_name(const Hdf5Dataset& dataset, const Hdf5Chunk& chunk) const {
+  std::string text = dataset.path + ", its chunk at [";
+  for (std::size_t d = 0; d < chunk.offset.size(); ++d)
+    text += (d == 0 ? "" : ", ") + std::to_string(chunk.offset[d]);
+  return text + "], in " + checkpoint_.files.front().name();
+}
+
+void Builder::add_chunk_checksums(const Hdf5Dataset& dataset) {
+  const auto filter = std::find(dataset.filters.begin(), dataset.filters.end(), kHdf5Fletcher32);
+  if (filter == dataset.filters.end()) return;
+  const auto place = static_cast<std::size_t>(filter - dataset.filters.begin());
+  for (const Hdf5Chunk& chunk : dataset.chunks) {
+    if (place < 32 && (chunk.filter_mask >> place & 1U) != 0) continue;  // not applied to it
+    const Run run{
+        .offset = chunk.stored.offset, .stored_size = chunk.stored.size, .size = chunk.stored.size};
+    const auto stored = stored_bytes(checkpoint_, run);
+    if (!stored) continue;  // who reads the tensor says so
+    checkpoint_.checksums.push_back({.subject = chunk_name(dataset, chunk),
+                                     .run = run,
+                                     .algorithm = "fletcher32",
+                                     .expected = hdf5_stored_checksum(*stored),
+                                     .compute = hdf5_chunk_checksum});
+  }
 }
 
 void Builder::add_digest(const Hdf5Dataset& dataset) {
@@ -207,7 +245,7 @@ Checkpoint Builder::finish() && {
   if (is_keras_weights(checkpoint_.entries))
     assign_keras_components(checkpoint_.entries);
   else
-    assign_components(checkpoint_.entries);
+    assign_state_components(checkpoint_.entries, component_groups_);
   sort_entries(checkpoint_);
   return std::move(checkpoint_);
 }

@@ -12,6 +12,7 @@
 #include "formats/container/zip.h"
 #include "formats/encoding/deflate.h"
 #include "formats/encoding/npy_header.h"
+#include "formats/encoding/state_components.h"
 
 namespace ckptverify {
 namespace {
@@ -118,7 +119,7 @@ Result<Checkpoint> read_npz(const Source& source, const FormatTable&) {
     else
       checkpoint.uninterpreted.push_back("'" + entry.name + "' in the archive is no array");
   }
-  assign_components(checkpoint.entries);
+  assign_state_components(checkpoint.entries, {});
   sort_entries(checkpoint);
   return checkpoint;
 }

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "formats/container/flat_state.h"
 #include "formats/container/safetensors_header.h"
+#include "formats/encoding/state_components.h"
 
 namespace ckptverify {
 namespace {
@@ -41,7 +41,7 @@ Result<Checkpoint> read_safetensors(const Source& source, const FormatTable&) {
   checkpoint.files = {source};
   own_safetensors_header(header, 0, checkpoint.coverage);
   for (const SafetensorsTensor& tensor : header.tensors) add_tensor(tensor, checkpoint);
-  assign_flat_components(checkpoint.entries);
+  assign_state_components(checkpoint.entries, {});
   sort_entries(checkpoint);
   return checkpoint;
 }

@@ -247,12 +247,26 @@ class AloneEntries {
             .second = missing ? "" : node_text(entry.node)};
   }
 
+  static Difference refiled_difference(const Entry& a, const Entry& b) {
+    return {.path = a.path,
+            .component = a.component,
+            .kind = DifferenceKind::kComponent,
+            .first = filing_text(a, b),
+            .second = filing_text(b, a)};
+  }
+
   static void count_alone(const Entry& entry, DifferenceKind kind, Comparison& comparison) {
     ComponentComparison& component = comparison.components[component_label(entry)];
     ++(kind == DifferenceKind::kMissing ? component.missing : component.unexpected);
   }
 
  private:
+  static std::string filing_text(const Entry& entry, const Entry& other) {
+    const std::string label = component_label(entry);
+    return label == component_label(other) ? label + " as " + std::string(relative_path(entry))
+                                           : label;
+  }
+
   /// The matched entry of this side that the tensor is tied to.
   const Entry* tied_partner(const Entry& entry, const Tensor& tensor) const {
     if (const auto group = groups_.find(alias_root(entry)); group != groups_.end()) {
@@ -385,6 +399,7 @@ Difference tensor_difference(const TensorPair& pair, const TensorDifference& fou
       .first = found.first_text,
       .second = found.second_text,
       .first_index = found.first_index,
+      .shape = pair.first->shape,
       .differing_count = found.count,
       .max_absolute = found.max_absolute,
       .max_relative = found.max_relative};
@@ -423,6 +438,9 @@ void count_matched(const Matching& matching, const std::set<const Entry*>& diffe
     ComponentComparison& component = comparison.components[component_label(*a)];
     ++(differing.contains(a) ? component.differing : component.equal);
   }
+  for (const auto& [a, b] : matching.refiled) {
+    ++comparison.components[component_label(*a)].differing;
+  }
   for (const auto& [a, b] : matching.same_parameter) {
     ++comparison.components[component_label(*a)].equal;
   }
@@ -436,6 +454,8 @@ std::string_view difference_kind_name(DifferenceKind kind) {
       return "missing";
     case DifferenceKind::kUnexpected:
       return "unexpected";
+    case DifferenceKind::kComponent:
+      return "component";
     case DifferenceKind::kType:
       return "type";
     case DifferenceKind::kDtype:
@@ -450,11 +470,24 @@ std::string_view difference_kind_name(DifferenceKind kind) {
   CKPTVERIFY_ASSERT(false);
 }
 
+std::string index_text(const Difference& difference) {
+  if (!difference.first_index || difference.shape.empty()) return "";
+  std::vector<std::uint64_t> index(difference.shape.size());
+  std::uint64_t flat = *difference.first_index;
+  for (std::size_t d = index.size(); d-- > 0;) {
+    const std::uint64_t size = std::max<std::uint64_t>(difference.shape[d], 1);
+    index[d] = flat % size;
+    flat /= size;
+  }
+  return shape_text(index);
+}
+
 Result<Comparison> compare(const Checkpoint& first, const Checkpoint& second,
                            const ComparisonOptions& options) {
   CKPTVERIFY_TRY(Matching matching, match_entries(first, second, options.rules, options.names));
   Comparison comparison;
-  comparison.compared_count = matching.both.size() + matching.same_parameter.size();
+  comparison.compared_count =
+      matching.both.size() + matching.same_parameter.size() + matching.refiled.size();
   comparison.notes = std::move(matching.notes);
   std::vector<TensorPair> pairs;
   NodeComparison nodes(options.tolerance, comparison.differences, pairs);
@@ -464,6 +497,11 @@ Result<Comparison> compare(const Checkpoint& first, const Checkpoint& second,
     nodes.entries(*a, *b);
     to_second[a] = b;
     to_first[b] = a;
+  }
+  for (const auto& [a, b] : matching.refiled) {
+    comparison.differences.push_back(AloneEntries::refiled_difference(*a, *b));
+    nodes.entries(*a, *b);
+    nodes.differing().insert(a);
   }
   const AloneEntries missing(first, DifferenceKind::kMissing, options.names, std::move(to_second));
   for (const Entry* entry : matching.only_first) missing.settle(*entry, comparison, pairs);

@@ -113,6 +113,25 @@ void match_unwrapped(std::vector<NamedEntry>& first, std::vector<NamedEntry>& se
   std::erase_if(second, is_used);
 }
 
+/// What is left over on both sides under one whole path.
+void match_refiled(std::vector<NamedEntry>& first, std::vector<NamedEntry>& second,
+                   Matching& matching) {
+  if (first.empty() || second.empty()) return;
+  std::map<std::string_view, const Entry*> others;  // the second of one path stays alone
+  for (const NamedEntry& named : second) others.emplace(named.entry->path, named.entry);
+  std::set<const Entry*> used;
+  for (const NamedEntry& named : first) {
+    const auto other = others.find(named.entry->path);
+    if (other == others.end()) continue;
+    matching.refiled.emplace_back(named.entry, other->second);
+    used.insert({named.entry, other->second});
+    others.erase(other);
+  }
+  const auto is_used = [&used](const NamedEntry& named) { return used.contains(named.entry); };
+  std::erase_if(first, is_used);
+  std::erase_if(second, is_used);
+}
+
 }  // namespace
 
 Result<Matching> match_entries(const Checkpoint& first, const Checkpoint& second,
@@ -132,6 +151,7 @@ Result<Matching> match_entries(const Checkpoint& first, const Checkpoint& second
   sort(only_second);
   merge(only_first, only_second, matching);
   if (names == Names::kByMeaning) match_unwrapped(only_first, only_second, matching);
+  match_refiled(only_first, only_second, matching);
   for (const NamedEntry& named : only_first) matching.only_first.push_back(named.entry);
   for (const NamedEntry& named : only_second) matching.only_second.push_back(named.entry);
   return matching;

@@ -13,6 +13,9 @@ namespace ckptverify {
 
 struct Matching {
   std::vector<std::pair<const Entry*, const Entry*>> both;
+  /// One path in both, of different components, or with another part of it as the root: the
+  /// entries were filed differently, and none is missing.
+  std::vector<std::pair<const Entry*, const Entry*>> refiled;
   std::vector<const Entry*> only_first;
   std::vector<const Entry*> only_second;
   /// Entries that name the same parameter, one side by name and the other by position.

@@ -104,6 +104,7 @@ void rename(std::vector<NamedEntry>& entries, const std::map<std::string, std::s
 std::string without_wrappers(const std::string& path) {
   std::string result;
   bool outermost = true;  // "module" counts only in front of the parameter's own name
+  bool keyed = false;     // a flat state's key of its model, "model.w", is a wrapper once
   const auto parts = parts_of(path);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string_view part = parts[i];
@@ -111,6 +112,10 @@ std::string without_wrappers(const std::string& path) {
     if (!last && std::find(kWrapperParts.begin(), kWrapperParts.end(), part) != kWrapperParts.end())
       continue;
     if (!last && outermost && part == kOuterWrapper) continue;
+    if (!last && outermost && !keyed && component_of_key(part) == Component::kModel) {
+      keyed = true;
+      continue;
+    }
     outermost = i == 0 && part == "state";  // an optimizer's state has the name behind it
     result += (result.empty() ? "" : ".") + std::string(part);
   }

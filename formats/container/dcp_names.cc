@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "formats/encoding/state_components.h"
+
 namespace ckptverify {
 namespace {
 
@@ -67,6 +69,14 @@ void place(Entry& entry, const DcpKeys& keys, Component component) {
   }
 }
 
+/// Names that no planner parted: the rule of all flat states, and the ranks of random states.
+void assign_flat_names(std::vector<Entry>& entries, const std::vector<const DcpKeys*>& keys) {
+  assign_state_components(entries, {});
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (!entries[i].rank && entries[i].component == Component::kRng)
+      entries[i].rank = rank_of_top(keys[i]->front());
+}
+
 }  // namespace
 
 DcpKeys dcp_keys_of_path(const std::string& path) {
@@ -90,9 +100,10 @@ void assign_dcp_components(std::vector<Entry>& entries, const std::vector<const 
     tensors_alone = tensors_alone && (is_tensor(entries[i]) || is_extra_state(entries[i]));
     flat = flat && keys[i]->size() == 1;
   }
+  if (flat) return assign_flat_names(entries, keys);
   std::optional<Component> whole;
   if (tops.contains("state") && tops.contains("param_groups")) whole = Component::kOptimizer;
-  if (!whole && tensors_alone && (flat || !any_known)) whole = Component::kModel;
+  if (!whole && tensors_alone && !any_known) whole = Component::kModel;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (whole) {
       entries[i].component = *whole;

@@ -1,6 +1,8 @@
 // One decoder a pipeline, made by templates because a Decode carries no state.
 #include "formats/container/hdf5_filters.h"
 
+#include <array>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,12 @@ constexpr std::uint64_t kZlibTrailerSize = 4;  // Adler-32, big-endian
 Error damaged(std::uint64_t offset, std::string message) {
   return Error{
       .message = std::move(message), .offset = offset, .cause = Cause{CauseKind::kBitrot, {}}};
+}
+
+std::string hexadecimal(std::uint32_t number) {
+  std::array<char, 9> text{};
+  std::snprintf(text.data(), text.size(), "%08x", number);
+  return text.data();
 }
 
 std::uint32_t adler32(Bytes bytes) {
@@ -83,8 +91,8 @@ Result<Bytes> without_checksum(Bytes stored) {
   ByteReader reader(stored.subspan(end), end);
   CKPTVERIFY_TRY(const std::uint32_t expected, reader.u32());
   if (const std::uint32_t found = hdf5_fletcher32(covered); found != expected)
-    return damaged(end, "Fletcher-32 is wrong; found " + std::to_string(found) + ", expected " +
-                            std::to_string(expected));
+    return damaged(end, "Fletcher-32 is wrong; found " + hexadecimal(found) + ", expected " +
+                            hexadecimal(expected));
   return covered;
 }
 
@@ -128,6 +136,19 @@ std::uint32_t hdf5_fletcher32(Bytes bytes) {
     second = fold(second + first);
   }
   return second << 16 | first;
+}
+
+std::string hdf5_chunk_checksum(Bytes chunk) {
+  if (chunk.size() < kChecksumSize) return "none";
+  return hexadecimal(hdf5_fletcher32(chunk.first(chunk.size() - kChecksumSize)));
+}
+
+std::string hdf5_stored_checksum(Bytes chunk) {
+  if (chunk.size() < kChecksumSize) return "a checksum";
+  ByteReader reader(chunk.last(kChecksumSize), chunk.size() - kChecksumSize);
+  const auto stored = reader.u32();
+  CKPTVERIFY_ASSERT(stored);
+  return hexadecimal(*stored);
 }
 
 std::optional<Decode> hdf5_decoder(std::span<const std::uint32_t> ids, std::uint64_t element_size) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ckptverify/tensor.h"
 
@@ -21,5 +22,10 @@ std::optional<Decode> hdf5_decoder(std::span<const std::uint32_t> ids, std::uint
 
 /// HDF5's variant of Fletcher's checksum: big-endian 16-bit words, an odd last byte is a high one.
 std::uint32_t hdf5_fletcher32(Bytes bytes);
+
+/// The same of a stored chunk without the checksum at its end, as 8 hexadecimal digits; and the
+/// checksum that is stored there. A chunk that is too short for one has neither.
+std::string hdf5_chunk_checksum(Bytes chunk);
+std::string hdf5_stored_checksum(Bytes chunk);
 
 }  // namespace ckptverify

@@ -1,13 +1,12 @@
 // What a PyTorch state is for, from the shape of its root object; and which of its tensors are one.
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <variant>
 
 #include "formats/encoding/pickle_globals.h"
+#include "formats/encoding/state_components.h"
 #include "formats/encoding/torch_objects.h"
 
 namespace ckptverify {
@@ -18,11 +17,9 @@ bool holds_tensor(const Entry& entry) {
          std::holds_alternative<std::shared_ptr<const Composite>>(entry.node);
 }
 
-using Keys = std::set<std::string, std::less<>>;
-
 /// The root's own keys: of a dictionary, of a LibTorch module, of a list none.
-Keys keys_of(const PickleNode& root) {
-  Keys keys;
+GroupNames keys_of(const PickleNode& root) {
+  GroupNames keys;
   const auto add = [&](const PickleNode& dict) {
     for (const auto& [key, value] : dict.pairs()) {
       if (const auto text = key->string()) keys.insert(std::string(*text));
@@ -36,18 +33,18 @@ Keys keys_of(const PickleNode& root) {
   return keys;
 }
 
-bool has_all(const Keys& keys, std::initializer_list<std::string_view> wanted) {
+bool has_all(const GroupNames& keys, std::initializer_list<std::string_view> wanted) {
   return std::all_of(wanted.begin(), wanted.end(),
                      [&](std::string_view key) { return keys.contains(key); });
 }
 
-bool has_only(const Keys& keys, std::initializer_list<std::string_view> allowed) {
+bool has_only(const GroupNames& keys, std::initializer_list<std::string_view> allowed) {
   return !keys.empty() && std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
     return std::find(allowed.begin(), allowed.end(), key) != allowed.end();
   });
 }
 
-/// The one component that the whole object is, or none where its keys are components.
+/// The one component that the whole object is, or none where its keys tell.
 std::optional<Component> whole_component(const PickleNode& root,
                                          const std::vector<Entry>& entries) {
   const auto keys = keys_of(root);
@@ -64,33 +61,12 @@ std::optional<Component> whole_component(const PickleNode& root,
   if (has_only(keys, {"python", "numpy", "cpu", "cuda", "xpu", "npu", "torch"})) {
     return Component::kRng;
   }
-  const bool tensors_alone = std::all_of(entries.begin(), entries.end(), holds_tensor);
-  const bool script = callee(root).starts_with("__torch__");
-  bool model = false;    // some key is a model's
-  bool other = false;    // some key is another component's
-  bool unknown = false;  // some key that is no component is a tensor
-  bool nested = false;   // some key that is no component holds tensors
-  bool leaves = true;    // keys of other components are tensors themselves
-  for (const Entry& entry : entries) {
-    const std::string_view first = std::string_view(entry.path).substr(0, entry.path.find('.'));
-    const Component component = component_of_key(first);
-    // A flat state dict may begin all its keys with "model.": that is no key of its own.
-    if (component == Component::kModel && keys.contains(first)) model = true;
-    if (component != Component::kModel && component != Component::kOther) {
-      other = true;
-      leaves = leaves && entry.path == first;
-    }
-    if (component == Component::kOther && holds_tensor(entry)) {
-      (entry.path == first ? unknown : nested) = true;
-    }
-  }
-  // A parameter may be called "step"; a state that has one beside others is still a state dict.
-  if (other) {
-    return tensors_alone && (unknown || nested) && leaves ? std::optional(Component::kModel)
-                                                          : std::nullopt;
-  }
-  if (model) return nested ? std::optional(Component::kModel) : std::nullopt;
-  if (!keys.empty() && tensors && (tensors_alone || script)) return Component::kModel;
+  // A module of TorchScript; of a state that has components it is not the whole.
+  const bool known = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return component_of_key(entry.path.substr(0, entry.path.find('.'))) != Component::kOther;
+  });
+  if (!keys.empty() && tensors && !known && callee(root).starts_with("__torch__"))
+    return Component::kModel;
   return std::nullopt;
 }
 
@@ -99,8 +75,8 @@ std::optional<Component> whole_component(const PickleNode& root,
 void assign_torch_components(const PickleNode& root, std::vector<Entry>& entries) {
   const auto whole = whole_component(root, entries);
   if (!whole) {
-    assign_components(entries);
-    return;
+    const GroupNames keys = keys_of(root);
+    return keys.empty() ? assign_components(entries) : assign_state_components(entries, keys);
   }
   for (Entry& entry : entries) {
     entry.component = *whole;

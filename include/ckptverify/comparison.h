@@ -23,6 +23,7 @@ struct Tolerance {
 enum class DifferenceKind {
   kMissing,     // only in the first
   kUnexpected,  // only in the second
+  kComponent,   // one path, filed under different components or roots
   kType,        // a tensor on one side, a value on the other
   kDtype,
   kShape,
@@ -39,11 +40,16 @@ struct Difference {
   std::string first = {};  // what the first has, for people
   std::string second = {};
   std::optional<std::uint64_t> first_index = {};  // flat, row-major element
+  std::vector<std::uint64_t> shape = {};          // of the tensor that it counts in
   std::uint64_t differing_count = 0;              // elements
   std::optional<double> max_absolute = {};
   std::optional<double> max_relative = {};
   std::optional<std::uint64_t> max_ulp = {};  // floating dtypes of one type
 };
+
+/// "[0, 2]": the index of the first differing element in every dimension of its tensor; empty where
+/// the difference has none.
+std::string index_text(const Difference& difference);
 
 /// Renames paths before they are matched: ECMAScript regular expression and replacement. It sees a
 /// path inside its component ("module.wte.weight", not "model.module.wte.weight"), so that `^` is
@@ -56,8 +62,9 @@ struct PathRule {
 /// What may stand for the same entry.
 enum class Names {
   kExact,      // equal paths
-  kByMeaning,  // also paths equal but for wrappers' prefixes ("module."), an optimizer's state by
-               // parameter name on one side and by position on the other, tied tensors stored once
+  kByMeaning,  // also paths equal but for wrappers' prefixes ("module.", "model."), an optimizer's
+               // state by parameter name on one side and by position on the other, tied tensors
+               // stored once
 };
 
 struct ComparisonOptions {

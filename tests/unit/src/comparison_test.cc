@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "src/element.h"
+#include "src/matching_names.h"
 #include "tests/unit/src/memory_checkpoint.h"
 
 namespace ckptverify {
@@ -369,6 +370,45 @@ TEST(Comparison, SeesThroughWrappersPrefixesWhereItMay) {
               ElementsAre("matched without wrappers' prefixes: 1 entry, such as h.0.w = "
                           "module._orig_mod.h.0._checkpoint_wrapped_module.w"));
   EXPECT_EQ(comparison.components.at("model").equal, 2U);
+}
+
+TEST(Comparison, TakesAFlatStatesKeyOfTheModelForAWrapperOnce) {
+  MemoryCheckpoint whole;
+  whole.tensor("net.w", DType::kFloat32, {1}, bytes_of<float>({1}));
+  Checkpoint kept = whole.build();
+  kept.entries[0].root_size = 0;
+  MemoryCheckpoint bare;
+  bare.tensor("model.w", DType::kFloat32, {1}, bytes_of<float>({1}));
+  const auto comparison = compare(kept, bare.build(), {.names = Names::kByMeaning});
+  ASSERT_TRUE(comparison) << comparison.error().text();
+  EXPECT_THAT(comparison->differences, IsEmpty());
+  EXPECT_THAT(comparison->notes, ElementsAre("matched without wrappers' prefixes: 1 entry, such as "
+                                             "net.w = w"));
+  EXPECT_EQ(without_wrappers("net.model.w"), "model.w");
+}
+
+TEST(Comparison, SaysOfOnePathInTwoComponentsWhereItIsFiled) {
+  MemoryCheckpoint a;
+  a.tensor("model.w", DType::kFloat32, {1}, bytes_of<float>({1}));
+  a.value("step", std::int64_t{5});
+  MemoryCheckpoint b;
+  b.tensor("model.w", DType::kFloat32, {1}, bytes_of<float>({1}));
+  b.value("step", std::int64_t{6});
+  Checkpoint other = b.build();
+  other.entries[0].root_size = 0;                  // its name is "model.w"
+  other.entries[1].component = Component::kModel;  // and that of "step"
+  const auto comparison = compare(a.build(), other);
+  ASSERT_TRUE(comparison) << comparison.error().text();
+  std::vector<std::string> texts;
+  for (const Difference& difference : comparison->differences)
+    texts.push_back(difference.path + ": " + std::string(difference_kind_name(difference.kind)) +
+                    ": " + difference.first + " / " + difference.second);
+  EXPECT_THAT(texts, ElementsAre("model.w: component: model as w / model as model.w",
+                                 "step: component: step / model", "step: value: 5 / 6"));
+  EXPECT_EQ(comparison->compared_count, 2U);
+  EXPECT_EQ(comparison->components.at("step").missing, 0U);
+  EXPECT_EQ(comparison->components.at("model").unexpected, 0U);
+  EXPECT_EQ(comparison->components.at("step").differing, 1U);
 }
 
 TEST(Comparison, KeepsAModuleThatIsNoWrapper) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ckptverify/count_text.h"
+#include "src/checksums.h"
 #include "src/element.h"
 
 namespace ckptverify {
@@ -64,10 +65,25 @@ std::optional<Finding> all_zero_finding(const std::vector<NamedTensor>& tensors,
   return finding;
 }
 
+/// The bytes of the tensor are damaged, and a checksum has said so.
+Finding damaged_finding(const std::string& path) {
+  return {.check = std::string(kCheck),
+          .status = Status::kNotObserved,
+          .subject = path,
+          .message = path +
+                     ": its numbers were not looked at, since a checksum of its bytes is "
+                     "wrong (static.checksums)"};
+}
+
+Finding unread_finding(const std::string& path, Error error) {
+  return finding_of(std::move(error).about(path), std::string(kCheck));
+}
+
 }  // namespace
 
-std::vector<Finding> finite_findings(const TensorsToRead& read, const Pass& pass,
-                                     NotFinite not_finite) {
+std::vector<Finding> finite_findings(const Checkpoint& checkpoint, const TensorsToRead& read,
+                                     const Pass& pass, NotFinite not_finite) {
+  const std::vector<ByteRange> damaged = damaged_ranges(checkpoint, pass);
   std::vector<NamedTensor> named;
   std::vector<TensorContent> contents;
   std::vector<Finding> findings;
@@ -78,7 +94,8 @@ std::vector<Finding> finite_findings(const TensorsToRead& read, const Pass& pass
     contents.push_back(pass.contents[i]);
     if (!pass.errors[i]) continue;
     contents.back().all_zero = false;  // nothing is known about it
-    findings.push_back(finding_of(Error(*pass.errors[i]).about(one.path), std::string(kCheck)));
+    findings.push_back(lies_in(*one.tensor, damaged) ? damaged_finding(one.path)
+                                                     : unread_finding(one.path, *pass.errors[i]));
   }
   const Status status = not_finite == NotFinite::kFail ? Status::kFail : Status::kWarn;
   if (auto finding = not_finite_finding(named, contents)) {

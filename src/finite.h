@@ -9,8 +9,9 @@
 namespace ckptverify {
 
 /// The findings of "static.finite": NaN and Infinity in floating tensors, zeros all over in tensors
-/// of the model, tensors that could not be read; or that all is well. `pass` looked at the content.
-std::vector<Finding> finite_findings(const TensorsToRead& read, const Pass& pass,
-                                     NotFinite not_finite);
+/// of the model, tensors that could not be read; or that all is well. `pass` looked at the content,
+/// and at the checksums: what one of them says of a tensor's bytes is not said again.
+std::vector<Finding> finite_findings(const Checkpoint& checkpoint, const TensorsToRead& read,
+                                     const Pass& pass, NotFinite not_finite);
 
 }  // namespace ckptverify

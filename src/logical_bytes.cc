@@ -57,12 +57,21 @@ bool is_contiguous(const Piece& piece) {
   return true;
 }
 
+/// A decoder knows its run alone: what it says of a byte there is said of a byte of the file.
+Error in_file(const Checkpoint& checkpoint, const Run& run, Error error) {
+  if (run.owned != nullptr) return error;
+  if (error.offset) *error.offset += run.offset;
+  return std::move(error).about(checkpoint.files[run.file].name());
+}
+
 /// The bytes of a run, decoded into `buffer` where the file does not have them as such.
 Result<Bytes> decoded_bytes(const Checkpoint& checkpoint, const Run& run,
                             std::vector<std::byte>& buffer) {
   CKPTVERIFY_TRY(const Bytes stored, stored_bytes(checkpoint, run));
   if (run.decode == nullptr) return stored;
-  CKPTVERIFY_TRY(buffer, run.decode(stored, run.size));
+  auto decoded = run.decode(stored, run.size);
+  if (!decoded) return in_file(checkpoint, run, std::move(decoded).error());
+  buffer = *std::move(decoded);
   if (buffer.size() != run.size) {
     return Error{.message = "a decoder gave another size; found " + std::to_string(buffer.size()) +
                             " bytes, expected " + std::to_string(run.size),

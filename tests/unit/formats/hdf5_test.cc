@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "ckptverify/check.h"
 #include "formats/container/hdf5_filters.h"
 #include "formats/container/hdf5_probe.h"
 #include "formats/container/hdf5_superblock.h"
@@ -80,6 +81,57 @@ TEST(Hdf5, ReadsEveryKindOfDatasetThatH5pyWrites) {
     EXPECT_EQ(dtype_name(std::get<Tensor>(find_entry(*checkpoint, path)->node).dtype), dtype);
   EXPECT_EQ(std::get<Value>(find_entry(*checkpoint, "str")->node), Value(std::string("hello")));
   EXPECT_EQ(std::get<Value>(find_entry(*checkpoint, "step")->node), Value(std::int64_t{12}));
+}
+
+TEST(Hdf5, VerifiesTheFletcherChecksumOfEveryChunkThatHasOne) {
+  FileBytes bytes = fixture::read_file(fixture::good("hdf5/good/weights.h5"));
+  constexpr std::size_t kInAChunk = 21218;
+  bytes[kInAChunk] ^= std::byte{1};
+  const auto checkpoint = read_bytes(std::move(bytes));
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  ASSERT_FALSE(checkpoint->checksums.empty());
+  const auto findings = check_checkpoint(*checkpoint, {.threads = {1}});
+  std::vector<std::string> said;
+  for (const Finding& finding : findings) {
+    if (finding.check == "static.finite") {
+      EXPECT_EQ(finding.status, Status::kNotObserved);
+      EXPECT_THAT(finding.message, HasSubstr("chunked: its numbers were not looked at"));
+    }
+    if (finding.status != Status::kFail) continue;
+    said.push_back(finding.check);
+    EXPECT_EQ(finding.cause->id(), "bitrot");
+    EXPECT_THAT(finding.subject, testing::MatchesRegex("chunked, its chunk at .*, in x.h5"));
+    const std::uint64_t offset = std::stoull(finding.evidence.at(5).value);
+    EXPECT_EQ(finding.evidence.at(5).name, "offset");
+    EXPECT_LE(offset, kInAChunk);
+    EXPECT_GT(offset + 2000, kInAChunk);
+    EXPECT_THAT(finding.message, HasSubstr("byte " + std::to_string(offset) + ": the fletcher32"));
+  }
+  EXPECT_THAT(said, testing::ElementsAre("static.checksums"));
+}
+
+TEST(Hdf5, SaysThatItsChecksumsCoverPartOfTheTensorsAlone) {
+  const auto checkpoint = read_good("weights.h5");
+  ASSERT_TRUE(checkpoint);
+  const auto findings = verify_checksums(*checkpoint);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].status, Status::kPass);
+  EXPECT_THAT(
+      findings[0].message,
+      testing::MatchesRegex(".*by fletcher32; they cover [0-9]+ of [0-9]+ bytes of tensors: "
+                            "elsewhere a value that changed .*"));
+}
+
+TEST(Hdf5, NamesTheFileAndItsByteWhereAChunkCannotBeDecoded) {
+  FileBytes bytes = fixture::read_file(fixture::good("hdf5/good/weights.h5"));
+  bytes[21218] ^= std::byte{1};
+  const auto checkpoint = read_bytes(std::move(bytes));
+  ASSERT_TRUE(checkpoint);
+  const auto& tensor = std::get<Tensor>(find_entry(*checkpoint, "chunked")->node);
+  const auto logical = logical_bytes(*checkpoint, tensor);
+  ASSERT_FALSE(logical);
+  EXPECT_EQ(logical.error().subject, "x.h5");
+  EXPECT_GT(*logical.error().offset, 20000U);
 }
 
 TEST(Hdf5, ReadsUnwrittenChunksAsTheirFillValueAndSaysSo) {

@@ -244,7 +244,7 @@ TEST(LogicalBytes, ADecodersWordIsNotTakenForItsSize) {
   tensor.pieces[0].run.decode = one_too_few;
   EXPECT_THAT(gathered(checkpoint, tensor), HasSubstr("found 3 bytes, expected 4"));
   tensor.pieces[0].run.decode = broken;
-  EXPECT_EQ(gathered(checkpoint, tensor), "error: broken");
+  EXPECT_EQ(gathered(checkpoint, tensor), "error: test: broken");
 }
 
 TEST(LogicalBytes, OfOwnedBytesNeedNoFile) {

@@ -66,6 +66,12 @@ Component component_of_name(std::string stem) {
   return component_of_key(stem);
 }
 
+/// "optimizer 1" for "optimizer_1": a second one of a kind is told by its number.
+std::string numbered_name(const std::string& stem, Component component) {
+  const std::size_t last = stem.find_last_not_of(kDigits);
+  return std::string(component_name(component)) + " " + stem.substr(last + 1);
+}
+
 /// The one component that the file is, as its reader says; none where it holds several.
 std::optional<Component> only_component(const std::vector<Entry>& entries) {
   if (entries.empty()) return std::nullopt;
@@ -84,6 +90,29 @@ Role role_of(const std::string& stem, const std::vector<Entry>& entries) {
   const Component component = named == Component::kOther ? *only : named;
   if (component == Component::kOther) return {};
   return {.root = std::string(component_name(component)) + ".", .component = component};
+}
+
+/// Whether names say that the files are parts of one save: numbers of ranks; or one component each,
+/// beside at most one file that holds the rest. "best.ckpt" and "weights.ckpt" say no such thing:
+/// they are two checkpoints, and one state made of both would be nobody's.
+bool belong_together(const std::vector<std::string>& files) {
+  if (files.size() == 1) return true;
+  if (std::any_of(files.begin(), files.end(),
+                  [](const std::string& name) { return rank_name(name).has_value(); }))
+    return true;
+  std::set<std::string> components;
+  std::size_t others = 0;
+  bool model = false;
+  for (const std::string& name : files) {
+    const std::string stem = stem_of(name);
+    const Component component = component_of_name(stem);
+    model = model || component == Component::kModel;
+    if (component == Component::kOther)
+      ++others;
+    else if (!components.insert(numbered_name(stem, component)).second)
+      return false;
+  }
+  return others == 0 || (others == 1 && !model);
 }
 
 class Reader {
@@ -196,15 +225,15 @@ Checkpoint Reader::read() && {
 
 bool sniff_rank_files(const Source& source) {
   if (!source.is_directory()) return false;
-  std::size_t files = 0;
+  std::vector<std::string> files;
   std::size_t steps = 0;
   for (const std::string& name : top_files(source)) {
     if (!has_checkpoint_extension(name)) continue;
-    ++files;
+    files.push_back(name);
     const auto checkpoint = file_checkpoint_name(name);
     if (checkpoint && checkpoint->step) ++steps;
   }
-  return files > 0 && steps < 2;
+  return !files.empty() && steps < 2 && belong_together(files);
 }
 
 Result<Checkpoint> read_rank_files(const Source& source, const FormatTable& table) {

@@ -71,13 +71,74 @@ std::optional<Error> stray_archive(std::string_view text) {
   return error;
 }
 
-/// Nothing recognised the source: what stands in a checkpoint's place, where that can be told.
-Error unrecognised(const Source& source) {
-  if (source.is_directory()) {
-    return Error{.kind = ErrorKind::kUnsupported,
-                 .message = "no known checkpoint format; found a directory of " +
-                            count_text(source.members().size(), "file")};
+// How far below a directory a checkpoint is looked for ("runs/a/checkpoints/step-5"), how many
+// names are asked for one on the way, and how many are listed: who is lost wants a hint, not an
+// index.
+constexpr std::size_t kLevelsMax = 4;
+constexpr std::size_t kAskedMax = 256;
+constexpr std::size_t kNamedMax = 8;
+
+/// Checkpoints below a directory that is none, as near to it as there are any.
+class Below {
+ public:
+  explicit Below(const FormatTable& table) : table_(table) {}
+
+  std::vector<std::string> find(const Source& directory) {
+    std::vector<std::string> level = {""};
+    for (std::size_t depth = 0; depth < kLevelsMax && found_.empty(); ++depth) {
+      std::vector<std::string> next;
+      for (const std::string& prefix : level) look(directory, prefix, next);
+      level = std::move(next);
+    }
+    return std::move(found_);
   }
+
+ private:
+  /// Asks what is directly below `prefix`; directories that are none are of the next level.
+  void look(const Source& directory, const std::string& prefix, std::vector<std::string>& next) {
+    const auto& members = directory.members();
+    std::string last;
+    for (auto member = std::lower_bound(members.begin(), members.end(), prefix);
+         member != members.end() && member->starts_with(prefix) && asked_ < kAskedMax; ++member) {
+      const std::size_t slash = member->find('/', prefix.size());
+      const std::string name = slash == std::string::npos ? *member : member->substr(0, slash + 1);
+      if (name == last) continue;
+      last = name;
+      ++asked_;
+      const bool file = slash == std::string::npos;
+      const auto source = file ? directory.member(name) : directory.subdirectory(name);
+      if (!source) continue;
+      if (const Format* format = table_.recognise(*source))
+        found_.push_back(name + " (" + std::string(format->name) + ")");
+      else if (!file)
+        next.push_back(name);
+    }
+  }
+
+  const FormatTable& table_;
+  std::size_t asked_ = 0;
+  std::vector<std::string> found_;
+};
+
+Error unrecognised_directory(const Source& source, const FormatTable& table) {
+  Error error{.kind = ErrorKind::kUnsupported,
+              .message = "no known checkpoint format; found a directory of " +
+                         count_text(source.members().size(), "file")};
+  const std::vector<std::string> below = Below(table).find(source);
+  if (below.empty()) return error;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(below.size(), kNamedMax); ++i)
+    names += (i == 0 ? "" : ", ") + below[i];
+  if (below.size() > kNamedMax)
+    names += " and " + std::to_string(below.size() - kNamedMax) + " more";
+  error.message += below.size() == 1 ? "; the checkpoint in it is " + names + ": name that"
+                                     : "; checkpoints in it are " + names + ": name one of them";
+  return error;
+}
+
+/// Nothing recognised the source: what stands in a checkpoint's place, where that can be told.
+Error unrecognised(const Source& source, const FormatTable& table) {
+  if (source.is_directory()) return unrecognised_directory(source, table);
   const std::string_view text = as_text(source.bytes());
   if (text.empty()) {
     return Error{.message = "not a checkpoint; found an empty file, expected at least one byte",
@@ -144,7 +205,7 @@ const Format* FormatTable::recognise(const Source& source) const {
 
 Result<Checkpoint> FormatTable::read(const Source& source) const {
   const Format* format = recognise(source);
-  if (format == nullptr) return unrecognised(source).about(source.name());
+  if (format == nullptr) return unrecognised(source, *this).about(source.name());
   auto checkpoint = format->read(source, *this);
   if (!checkpoint) return std::move(checkpoint).error().about(source.name());
   tell_refused(source, *checkpoint);

@@ -317,6 +317,23 @@ TEST(HfTrainer, ReadsFullyShardedDirectories) {
   fixture::expect_whole_coverage(*checkpoint);
 }
 
+TEST(RankFiles, TakesOnlyFilesWhoseNamesBelongTogether) {
+  const auto is_one = [](const std::vector<std::string>& names) {
+    Directory directory;
+    for (const std::string& name : names) directory[name] = bytes_of("x");
+    return sniff_rank_files(Source::memory_directory("x", directory));
+  };
+  EXPECT_TRUE(is_one({"rank0.pt", "rank1.pt", "extra.pt"}));
+  EXPECT_TRUE(is_one({"ckpt.pt", "rng_state_0.pth", "rng_state_1.pth"}));
+  EXPECT_TRUE(is_one({"model.pt", "optimizer.pt", "scheduler.pt", "notes.txt"}));
+  EXPECT_TRUE(is_one({"model.pt", "optimizer.pt", "optimizer_1.pt"}));
+  EXPECT_TRUE(is_one({"anything.pt"}));
+  EXPECT_TRUE(is_one({"ckpt.pt", "scheduler.pt"}));
+  EXPECT_FALSE(is_one({"best.ckpt", "weights.ckpt"}));
+  EXPECT_FALSE(is_one({"model.pt", "weights.pt"}));
+  EXPECT_FALSE(is_one({"export.safetensors", "torch.pt"}));
+}
+
 TEST(RankFiles, LeavesASeriesOfStepsAlone) {
   Directory directory;
   directory["ckpt_5.pt"] = directory["ckpt_10.pt"] = bytes_of("x");

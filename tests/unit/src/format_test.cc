@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 
 namespace ckptverify {
 namespace {
@@ -54,6 +55,27 @@ TEST(FormatTable, AsksInOrder) {
 
 TEST(FormatTable, ErrorsNameTheSource) {
   EXPECT_EQ(error_of(file("xy")).text(), "a.pt: byte 3: found 1, expected 2");
+}
+
+TEST(FormatTable, NamesTheCheckpointsBelowADirectoryThatIsNone) {
+  const auto bytes = [](std::string_view text) {
+    const Bytes view = as_bytes(text);
+    return std::vector<std::byte>(view.begin(), view.end());
+  };
+  std::map<std::string, std::vector<std::byte>> files = {{"run/save/a", bytes("xz")},
+                                                         {"run/notes", bytes("n")}};
+  const auto text = [&] { return error_of(Source::memory_directory("d", files)).text(); };
+  EXPECT_EQ(text(),
+            "d: no known checkpoint format; found a directory of 2 files; the checkpoint in "
+            "it is run/save/a (first): name that");
+  files["run/b"] = files["run/c"] = bytes("xz");  // nearer ones
+  EXPECT_EQ(text(),
+            "d: no known checkpoint format; found a directory of 4 files; checkpoints in it "
+            "are run/b (first), run/c (first): name one of them");
+  for (int i = 0; i < 300; ++i) files["run/d" + std::to_string(1000 + i)] = bytes("xz");
+  EXPECT_THAT(text(), HasSubstr("run/d1005 (first) and 247 more: name one of them"));
+  EXPECT_EQ(error_of(Source::memory_directory("d", {{"a/b/c/d/e/f", bytes("xz")}})).text(),
+            "d: no known checkpoint format; found a directory of 1 file");
 }
 
 TEST(FormatTable, AnUnknownFormatIsUnsupportedAndNotMalformed) {

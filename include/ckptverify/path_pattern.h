@@ -16,13 +16,15 @@ class PathPattern {
  public:
   /// An error of kind kUsage where the text is no regular expression.
   static Result<PathPattern> regex(const std::string& text);
-  /// Of the whole path: '*' stands for any text, '?' for one character, all else for itself.
+  /// Of the whole path: '*' stands for any text, '?' for one character, [abc], [a-z] and [!a] for
+  /// one of a class, all else for itself.
   static Result<PathPattern> glob(const std::string& text);
   /// What people mean by either: a glob where '*' or '?' follows no expression that it could
-  /// repeat.
+  /// repeat, or where a class is negated by '!'.
   static Result<PathPattern> guess(const std::string& text);
 
-  /// Somewhere in the path. An error where the expression gives up on this path.
+  /// Somewhere in the path. An error where the expression gives up on this path, or tries for
+  /// too long.
   Result<bool> found_in(const std::string& path) const;
   /// Every place that matches becomes the replacement ($1 is the first group).
   Result<std::string> replace(const std::string& path, const std::string& replacement) const;

@@ -28,6 +28,33 @@ TEST(PathPattern, TellsGlobsFromExpressions) {
   EXPECT_FALSE(PathPattern::guess("*a+b"));  // '+' makes it an expression, and no right one
 }
 
+TEST(PathPattern, KnowsTheClassesOfGlobs) {
+  EXPECT_TRUE(guess_finds("*[!a]?*", "model.w"));
+  EXPECT_FALSE(guess_finds("[!m]*", "model.w"));
+  EXPECT_TRUE(guess_finds("*.[wb]?", "model.w1"));
+  EXPECT_FALSE(guess_finds("*.[wb]?", "model.x1"));
+  EXPECT_TRUE(guess_finds("?[]]*", "a]b"));
+  EXPECT_TRUE(guess_finds("*[x", "a[x"));  // no class without its end
+}
+
+TEST(PathPattern, GivesUpOnAnExpressionThatTriesForever) {
+  const std::string path = std::string(45, 'a') + "b";
+  const auto pattern = PathPattern::regex("(a*)*c");
+  ASSERT_TRUE(pattern);
+  const auto found = pattern->found_in(path);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(found.error().text(), path +
+                                      ": the pattern (a*)*c takes too long on this path; found "
+                                      "more than 1000000 steps, expected a simpler expression");
+  const auto replaced = pattern->replace(path, "x");
+  ASSERT_FALSE(replaced);
+  EXPECT_EQ(replaced.error().kind, ErrorKind::kUsage);
+  const auto easy = PathPattern::regex("^a+(b)$")->replace(path, "$1.c");
+  ASSERT_TRUE(easy);
+  EXPECT_EQ(*easy, "b.c");
+}
+
 TEST(PathPattern, RefusesWhatIsNoExpressionAsUsage) {
   const auto pattern = PathPattern::regex("(");
   ASSERT_FALSE(pattern);

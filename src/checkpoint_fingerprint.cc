@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "src/checksums.h"
 #include "src/leaves.h"
 
 namespace ckptverify {
@@ -139,10 +140,14 @@ Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads) {
 Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, FileDigests files, Threads threads) {
   const TensorsToRead read = tensors_to_read(checkpoint);
   const bool of_files = files == FileDigests::kYes;
-  const Pass pass =
-      pass_over_bytes(checkpoint, {.tensors = read.tensors, .files = of_files, .threads = threads});
+  const Pass pass = pass_over_bytes(
+      checkpoint,
+      {.tensors = read.tensors, .checksums = true, .files = of_files, .threads = threads});
   CKPTVERIFY_TRY(Fingerprint digests, fingerprint_of(checkpoint, read, pass));
   Hashes hashes{.fingerprint = std::move(digests), .files = {}};
+  for (Finding& finding : checksum_findings(checkpoint, pass))
+    if (finding.status != Status::kPass && finding.status != Status::kNotObserved)
+      hashes.damaged.push_back(std::move(finding));
   if (!of_files) return hashes;
   for (std::size_t i = 0; i < checkpoint.files.size(); ++i) {
     hashes.files.push_back(

@@ -64,11 +64,13 @@ struct Threads {
 /// Reads every byte once, large tensors leaf by leaf in parallel.
 Result<Fingerprint> fingerprint(const Checkpoint& checkpoint, Threads threads = {});
 
-/// The fingerprint and, if wanted, a digest of every file, in one pass over the bytes.
+/// The fingerprint and, if wanted, a digest of every file, in one pass over the bytes, in which the
+/// stored checksums are verified, too: of damaged bytes the fingerprint is nobody's.
 enum class FileDigests { kNo, kYes };
 struct Hashes {
   Fingerprint fingerprint;
   std::vector<Digest> files;  // file_digest() of each, parallel to Checkpoint::files; or none
+  std::vector<Finding> damaged = {};  // one for each stored checksum that is wrong
 };
 Result<Hashes> hash_checkpoint(const Checkpoint& checkpoint, FileDigests files,
                                Threads threads = {});

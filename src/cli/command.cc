@@ -11,14 +11,14 @@ namespace ckptverify::cli {
 
 namespace {
 
-int code_of_kind(ErrorKind kind) {
+int code_of_kind(ErrorKind kind, ExitCode malformed) {
   switch (kind) {
     case ErrorKind::kUsage:
       return kExitUsage;
     case ErrorKind::kUnreadable:
       return kExitNoInput;
     case ErrorKind::kMalformed:
-      return kExitFail;
+      return malformed;
     case ErrorKind::kUnsupported:
       return kExitInconclusive;
   }
@@ -39,12 +39,12 @@ std::string_view kind_name(ErrorKind kind) {
   CKPTVERIFY_ASSERT(false);
 }
 
-Json error_json(const Error& error) {
+Json error_json(const Error& error, ExitCode malformed) {
   Json json = Json::Object{{"kind", kind_name(error.kind)},
                            {"subject", error.subject},
                            {"message", error.message},
                            {"text", error.text()},
-                           {"exit_code", code_of_kind(error.kind)}};
+                           {"exit_code", code_of_kind(error.kind, malformed)}};
   if (error.offset) json.set("offset", *error.offset);
   if (error.cause) json.set("cause", error.cause->id());
   return json;
@@ -52,18 +52,19 @@ Json error_json(const Error& error) {
 
 }  // namespace
 
-int report_error(const Error& error) {
+int report_error(const Error& error, ExitCode malformed) {
   std::cerr << "ckptverify: " << error.text() << '\n';
-  return code_of_kind(error.kind);
+  return code_of_kind(error.kind, malformed);
 }
 
-int code_of(const Result<int>& result, std::string_view command, Output output) {
+int code_of(const Result<int>& result, std::string_view command, Output output,
+            ExitCode malformed) {
   if (result) return *result;
   if (output == Output::kJson) {
     print_json(Json::Object{{"schema", "ckptverify." + std::string(command) + "/1"},
-                            {"error", error_json(result.error())}});
+                            {"error", error_json(result.error(), malformed)}});
   }
-  return report_error(result.error());
+  return report_error(result.error(), malformed);
 }
 
 int exit_code(Verdict verdict) {
@@ -100,6 +101,22 @@ Result<Checkpoint> read_checkpoint(const Source& source, Depth depth) {
   return checkpoint;
 }
 
+void print_damaged(const std::vector<Finding>& damaged) {
+  for (const Finding& finding : damaged)
+    std::cout << "damaged: " << plain_text(finding.message) << '\n';
+}
+
+Json damaged_json(const std::vector<Finding>& damaged) {
+  Json::Array texts;
+  for (const Finding& finding : damaged) texts.push_back(finding.message);
+  return texts;
+}
+
+ExitCode code_of_reading(const Checkpoint& checkpoint, const std::vector<Finding>& damaged) {
+  if (!damaged.empty()) return kExitFail;
+  return checkpoint.uninterpreted.empty() ? kExitPass : kExitInconclusive;
+}
+
 void print_json(const Json& json) {
   std::cout << json.text(2) << '\n';
 }
@@ -131,6 +148,51 @@ std::string plain_text(std::string_view text) {
     plain += escape.data();
   }
   return plain;
+}
+
+namespace {
+
+// A value longer than this says no more by being read whole.
+constexpr std::size_t kValueShownMax = 60;
+// Of a path too long for a line, the begin and the end, which tell parameters apart.
+constexpr std::size_t kPathShownMax = kScreenWidth - 6;
+constexpr std::size_t kPathEndShown = 30;
+
+/// The position, or one before it that is no byte inside of a UTF-8 character.
+std::size_t character_start(std::string_view text, std::size_t at) {
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U)
+    --at;
+  return at;
+}
+
+}  // namespace
+
+std::string shortened(std::string text) {
+  if (text.size() <= kValueShownMax) return text;
+  return text.substr(0, character_start(text, kValueShownMax)) + "... (" +
+         std::to_string(text.size()) + " characters)";
+}
+
+std::string shortened_path(const std::string& path) {
+  if (path.size() <= kPathShownMax) return path;
+  const std::string size = "...(" + std::to_string(path.size()) + " characters)...";
+  const std::size_t begin = character_start(path, kPathShownMax - kPathEndShown - size.size());
+  return path.substr(0, begin) + size +
+         path.substr(character_start(path, path.size() - kPathEndShown));
+}
+
+std::string joined_lines(const std::vector<std::string>& phrases, std::string_view separator,
+                         std::size_t indent) {
+  std::string text;
+  std::string line;
+  for (const std::string& phrase : phrases) {
+    if (!line.empty() && indent + line.size() + separator.size() + phrase.size() > kScreenWidth) {
+      text += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : std::string(separator)) + phrase;
+  }
+  return line.empty() ? text : text + std::string(indent, ' ') + line + "\n";
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {

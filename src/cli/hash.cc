@@ -53,13 +53,15 @@ Json files_json(const Checkpoint& checkpoint, const Hashes& hashes) {
 
 Json hash_json(const Checkpoint& checkpoint, const Hashes& hashes) {
   Json::Array uninterpreted(checkpoint.uninterpreted.begin(), checkpoint.uninterpreted.end());
-  return Json::Object{{"schema", "ckptverify.hash/1"},
-                      {"format", checkpoint.format},
-                      {"fingerprint", hashes.fingerprint.whole.text()},
-                      {"components", components_json(hashes.fingerprint)},
-                      {"tensors", tensors_json(checkpoint, hashes.fingerprint)},
-                      {"files", files_json(checkpoint, hashes)},
-                      {"uninterpreted", std::move(uninterpreted)}};
+  Json json = Json::Object{{"schema", "ckptverify.hash/1"},
+                           {"format", checkpoint.format},
+                           {"fingerprint", hashes.fingerprint.whole.text()},
+                           {"components", components_json(hashes.fingerprint)},
+                           {"tensors", tensors_json(checkpoint, hashes.fingerprint)},
+                           {"files", files_json(checkpoint, hashes)},
+                           {"uninterpreted", std::move(uninterpreted)}};
+  if (!hashes.damaged.empty()) json.set("damaged", damaged_json(hashes.damaged));
+  return json;
 }
 
 void print_text(const Checkpoint& checkpoint, const Hashes& hashes) {
@@ -77,6 +79,7 @@ void print_text(const Checkpoint& checkpoint, const Hashes& hashes) {
   for (const std::string& what : checkpoint.uninterpreted) {
     std::cout << "not interpreted, not in the fingerprint: " << plain_text(what) << '\n';
   }
+  print_damaged(hashes.damaged);
 }
 
 Result<Hashes> hash_with_progress(const Checkpoint& checkpoint, const HashOptions& options) {
@@ -96,7 +99,7 @@ Result<int> run_hash(const HashOptions& options) {
   } else {
     print_json(hash_json(checkpoint, hashes));
   }
-  return checkpoint.uninterpreted.empty() ? kExitPass : kExitInconclusive;
+  return code_of_reading(checkpoint, hashes.damaged);
 }
 
 }  // namespace
@@ -113,7 +116,11 @@ void add_hash(CLI::App& application, int& exit_code) {
       "The fingerprint depends on the state alone: not on the format, the sharding or the "
       "machine.\n"
       "A file's digest is of its bytes as they are. Both are defined in docs/fingerprint.md.\n"
-      "Exit codes: 0 done, 1 malformed, 2 not all of it was interpreted, 64 wrong usage,\n"
+      "Stored checksums are verified on the way: where one is wrong, the fingerprint is of "
+      "damaged\n"
+      "bytes, which is said, and the exit code is 1.\n"
+      "Exit codes: 0 done, 1 malformed or damaged, 2 not all of it was interpreted, 64 wrong "
+      "usage,\n"
       "66 cannot be opened.\n"
       "Examples: ckptverify hash checkpoints/step-1000\n"
       "          ckptverify hash model.safetensors --json --threads 1\n"

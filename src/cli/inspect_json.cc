@@ -81,7 +81,7 @@ void write_opaque(JsonWriter& json, const ShownEntry& shown) {
 }  // namespace
 
 void write_inspect_json(std::ostream& out, const Checkpoint& checkpoint,
-                        const std::vector<ShownEntry>& shown, const std::optional<Json>& elements) {
+                        const std::vector<ShownEntry>& shown, const InspectExtras& extras) {
   JsonWriter json(out);
   json.begin_object();
   json.text("schema", "ckptverify.inspect/1");
@@ -103,7 +103,8 @@ void write_inspect_json(std::ostream& out, const Checkpoint& checkpoint,
   json.end();
   json.member("uninterpreted",
               Json::Array(checkpoint.uninterpreted.begin(), checkpoint.uninterpreted.end()));
-  if (elements) json.member("elements", *elements);
+  if (!extras.damaged.empty()) json.member("damaged", damaged_json(extras.damaged));
+  if (extras.elements) json.member("elements", *extras.elements);
   json.end();
 }
 

@@ -25,9 +25,17 @@ std::uint64_t own_bytes(const Entry& entry);
 /// A tree by component, with sizes and shares of all tensors' bytes.
 void print_tree(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown);
 
-/// `elements` are those of values_json(), where they are asked for.
+/// The stored checksums that are wrong over bytes of the entries.
+std::vector<Finding> damage_of(const Checkpoint& checkpoint, const std::vector<ShownEntry>& shown,
+                               Threads threads);
+
+/// What goes into the JSON besides the entries, where it is asked for.
+struct InspectExtras {
+  std::optional<Json> elements = {};  // of values_json()
+  std::vector<Finding> damaged = {};
+};
 void write_inspect_json(std::ostream& out, const Checkpoint& checkpoint,
-                        const std::vector<ShownEntry>& shown, const std::optional<Json>& elements);
+                        const std::vector<ShownEntry>& shown, const InspectExtras& extras);
 
 /// The first `limit` elements of a tensor with their indices; in a row what the last dimension has.
 Result<void> print_values(const Checkpoint& checkpoint, const Entry& entry, std::uint64_t limit);

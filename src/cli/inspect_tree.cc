@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kLevelsMax = 12;
 constexpr std::size_t kNameWidth = 34;
 constexpr std::size_t kTypeWidth = 26;
+constexpr std::size_t kNumberWidth = 13;  // of %.5g, "-1.2346e-100", and a space
+constexpr std::size_t kCountWidth = 6;
+constexpr std::size_t kDetailIndent = 6;
 constexpr std::size_t kBufferSize = std::size_t{1} << 16;  // of text that is printed at once
 
 /// The ends of a path's modules: positions behind each dot, as many as get a line.
@@ -59,24 +62,32 @@ std::string number_text(double value) {
   return text.data();
 }
 
+/// In columns, for a line of its own below the entry's.
 std::string statistics_text(const Statistics& statistics) {
-  std::string text;
-  if (statistics.minimum) {
-    text = "min " + number_text(*statistics.minimum) + " max " + number_text(*statistics.maximum) +
-           " mean " + number_text(*statistics.mean) + " ";
-  }
-  return text + "nan " + std::to_string(statistics.nan) + " inf " +
-         std::to_string(statistics.infinite) + " zero " + std::to_string(statistics.zero);
+  const auto number = [](const std::optional<double>& value) {
+    return padded(value ? number_text(*value) : "-", kNumberWidth);
+  };
+  return "min " + number(statistics.minimum) + "max " + number(statistics.maximum) + "mean " +
+         number(statistics.mean) + "nan " + padded(std::to_string(statistics.nan), kCountWidth) +
+         "inf " + padded(std::to_string(statistics.infinite), kCountWidth) + "zero " +
+         std::to_string(statistics.zero);
 }
 
-// A value longer than a line is shown by its beginning; --json has it whole.
-constexpr std::size_t kValueShownMax = 60;
+std::string type_text(std::string text) {
+  if (text.size() > kTypeWidth) text = text.substr(0, kTypeWidth - 3) + "...";
+  return padded(std::move(text), kTypeWidth) + "  ";
+}
 
-std::string shortened(std::string text) {
-  if (text.size() <= kValueShownMax) return text;
-  std::size_t end = kValueShownMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end) + "... (" + std::to_string(text.size()) + " characters)";
+/// A component's root where it is not its own name: what stands in front of the names in the tree.
+std::string root_text(const std::string& label, const std::vector<const ShownEntry*>& entries) {
+  const auto root_of = [](const ShownEntry* shown) {
+    return std::string_view(shown->entry->path).substr(0, shown->entry->root_size);
+  };
+  const std::string_view root = root_of(entries.front());
+  const bool one = std::all_of(entries.begin(), entries.end(),
+                               [&](const ShownEntry* shown) { return root_of(shown) == root; });
+  if (!one || root.empty() || root == label + ".") return "";
+  return " (" + plain_text(root) + ")";
 }
 
 /// Stable. Most comparisons end at the first bytes.
@@ -146,9 +157,9 @@ class Tree {
         ++total.entries;
       }
     }
-    text_ += "\n" + padded(label, kNameWidth) + "  " +
-             padded(count_text(entries.size(), "entry"), kTypeWidth) + "  " +
-             size_and_share(whole.bytes, all_bytes_) + "\n";
+    text_ += '\n';
+    add_name(label + root_text(label, entries), 0);
+    add_total({.bytes = whole.bytes, .entries = entries.size()});
     std::string_view previous;
     for (const ShownEntry* one : entries) {
       const std::string_view path = relative_path(*one->entry);
@@ -170,23 +181,42 @@ class Tree {
         continue;  // joined with its only module
       }
       if (previous.substr(0, module.size()) != module) {
-        add_name(path.substr(start, ends[i] - start - 1), indent);
-        text_ += padded(count_text(total.entries, "entry"), kTypeWidth) + "  " +
-                 size_and_share(total.bytes, all_bytes_) + "\n";
+        add_name(plain_text(path.substr(start, ends[i] - start - 1)), indent);
+        add_total(total);
       }
       start = ends[i];
       indent += 2;
     }
-    add_name(path.substr(start), indent);
+    add_name(plain_text(path.substr(start)), indent);
     text_ += node_text(shown);
     text_ += '\n';
+    const std::string detail(indent + kDetailIndent, ' ');
+    if (!shown.entry->alias_of.empty())
+      text_ += detail + "tied to " + shortened_path(plain_text(shown.entry->alias_of)) + '\n';
+    if (shown.statistics) text_ += detail + statistics_text(*shown.statistics) + '\n';
+    if (!shown.digest.empty()) text_ += detail + shown.digest + '\n';
     hand_on(kBufferSize);
   }
 
-  void add_name(std::string_view name, std::size_t indent) {
+  /// A name that is longer than its column has a line of its own.
+  void add_name(const std::string& name, std::size_t indent) {
+    const std::string shown = shortened_path(name);
     text_.append(indent, ' ');
-    text_ += padded(plain_text(name), kNameWidth - std::min(indent, kNameWidth));
-    text_ += "  ";
+    text_ += shown;
+    std::size_t end = indent + shown.size();
+    if (end > kNameWidth) {
+      text_ += '\n';
+      end = 0;
+    }
+    text_.append(kNameWidth + 2 - end, ' ');
+  }
+
+  /// Values have no bytes to speak of.
+  void add_total(const Total& total) {
+    std::string line = padded(count_text(total.entries, "entry"), kTypeWidth) + "  " +
+                       (total.bytes == 0 ? "" : size_and_share(total.bytes, all_bytes_));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text_ += line + "\n";
   }
 
   /// Prints what has been made, once it is more than `size`.
@@ -200,27 +230,23 @@ class Tree {
     const Entry& entry = *shown.entry;
     std::string text;
     if (const auto* tensor = std::get_if<Tensor>(&entry.node)) {
-      text = padded(std::string(dtype_name(tensor->dtype)) + " " + shape_text(tensor->shape),
-                    kTypeWidth) +
-             "  ";
+      text = type_text(std::string(dtype_name(tensor->dtype)) + " " + shape_text(tensor->shape));
       if (tensor->absent) {
         text += "no data";
       } else {
         text += size_and_share(logical_size(*tensor), entry.alias_of.empty() ? all_bytes_ : 0);
       }
     } else if (const auto* value = std::get_if<Value>(&entry.node)) {
-      text = std::string(value_type(*value)) + " " + shortened(value_text(*value));
+      const std::string type(value_type(*value));
+      const std::string written = plain_text(value_text(*value));
+      text = type == written ? type : type + " " + shortened(written);
     } else if (const auto* object = std::get_if<Opaque>(&entry.node)) {
-      text = "object of " + plain_text(object->type) + ", not modelled";
+      text = "object of " + shortened(plain_text(object->type)) + ", not modelled";
     } else {
       const auto& composite = *std::get<std::shared_ptr<const Composite>>(entry.node);
-      text =
-          padded(composite.kind + " of " + count_text(composite.parts.size(), "part"), kTypeWidth) +
-          "  " + size_and_share(own_bytes(entry), all_bytes_);
+      text = type_text(composite.kind + " of " + count_text(composite.parts.size(), "part")) +
+             size_and_share(own_bytes(entry), all_bytes_);
     }
-    if (!entry.alias_of.empty()) text += "  tied to " + plain_text(entry.alias_of);
-    if (shown.statistics) text += "  " + statistics_text(*shown.statistics);
-    if (!shown.digest.empty()) text += "  " + shown.digest;
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   }

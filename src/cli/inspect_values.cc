@@ -37,6 +37,12 @@ std::string index_text(const std::vector<std::uint64_t>& index, std::uint64_t ne
   return text + "]";
 }
 
+/// A number or a truth value where JSON has it; what is not finite and what is complex stays text.
+Json element_json(const std::string& text) {
+  auto parsed = Json::parse(text);
+  return parsed ? *std::move(parsed) : Json(text);
+}
+
 }  // namespace
 
 Result<void> print_values(const Checkpoint& checkpoint, const Entry& entry, std::uint64_t limit) {
@@ -73,7 +79,8 @@ Result<Json> values_json(const Checkpoint& checkpoint, const Entry& entry, std::
   const std::uint64_t shown = limit == 0 ? count : std::min(count, limit);
   Json::Array elements;
   for (std::uint64_t i = 0; i < shown; ++i) {
-    elements.push_back(element_text(tensor->dtype, bytes.view().subspan(i * size, size)));
+    elements.push_back(
+        element_json(element_text(tensor->dtype, bytes.view().subspan(i * size, size))));
   }
   return Json(Json::Object{{"path", entry.path},
                            {"dtype", dtype_name(tensor->dtype)},

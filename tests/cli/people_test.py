@@ -70,7 +70,7 @@ class People(unittest.TestCase):
         cut.write_bytes(TORCH.read_bytes()[:1000])
         for pair in ((cut, TORCH), (TORCH, cut)):
             done = run("diff", *pair)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 2)  # 1 is that they differ
             self.assertTrue(done.stderr.startswith(f"ckptverify: {cut}"), done.stderr)
             self.assertNotIn("shared.pt", done.stderr)
 
@@ -95,15 +95,60 @@ class People(unittest.TestCase):
         self.assertEqual(paths("--filter", r"^a\."), ["a.bias", "a.weight"])
         self.assertEqual(paths("--component", "model", "--filter", "weight"), ["a.weight"])
         self.assertEqual(paths("--component", "optimizer"), [])
+        self.assertIn("no entry is of the component optimizer",
+                      self.output(0, "inspect", path, "--component", "optimizer"))
+        done = run("inspect", path, "--filter", "c.*")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn("--filter: no path matches 'c.*'; found 3 entries, such as a.bias", done.stderr)
         self.assertEqual(run("inspect", path, "--component", "modle").returncode, 64)
         self.assertEqual(run("inspect", path, "--filter", "(").returncode, 64)
+
+    def test_inspect_takes_the_names_that_its_tree_shows(self):
+        full = ROOT / "fixtures" / "files" / "torch-zip" / "good" / "full.pt"
+        lightning = ROOT / "fixtures" / "files" / "lightning" / "good" / "lightning-2.6.6" / "best.ckpt"
+        for path, name, found in ((lightning, "model.net.head.bias", "state_dict.net.head.bias"),
+                                  (lightning, "state_dict.net.head.bias", "state_dict.net.head.bias"),
+                                  (lightning, "net.head.bias", "state_dict.net.head.bias"),
+                                  (full, "step.step", "step"), (full, "step", "step")):
+            shown = json.loads(self.output(0, "inspect", path, "--tensor", name, "--json"))
+            self.assertEqual([row["path"] for row in shown["tensors"] + shown["values"]], [found], name)
+        self.assertIn("\nmodel (state_dict.)", self.output(0, "inspect", lightning))
+        self.assertIn("net", self.output(0, "inspect", lightning, "--filter", "^model.net.head"))
+        self.assertEqual(run("inspect", lightning, "--tensor", "model.head.nothing").returncode, 64)
+
+    def test_the_examples_of_the_help_of_inspect_work(self):
+        full = ROOT / "fixtures" / "files" / "torch-zip" / "good" / "full.pt"
+        text = self.output(0, "inspect", "--help")
+        (example,) = [line for line in text.splitlines() if "--filter '" in line]
+        pattern = example.split("--filter '")[1].split("'")[0]
+        self.assertIn("bias", self.output(0, "inspect", full, "--filter", pattern, "--stats"))
+
+    def test_inspect_shows_nothing_twice(self):
+        text = self.output(0, "inspect", ROOT / "fixtures" / "files" / "torch-zip" / "good" / "full.pt")
+        self.assertNotIn("null null", text)
+        self.assertNotIn(" 0 B ", text)
 
     def test_inspect_knows_what_the_numbers_are_like(self):
         path = self.write("m.safetensors", {"w": floats(-1, 0, 4, float("nan"), float("inf"))})
         row = json.loads(self.output(0, "inspect", path, "--stats", "--json"))["tensors"][0]
         self.assertEqual(row["statistics"], {"count": 5, "nan": 1, "infinite": 1, "zero": 1, "min": -1.0,
                                              "max": 4.0, "mean": 1.0})
-        self.assertIn("min -1 max 4 mean 1 nan 1 inf 1 zero 1", self.output(0, "inspect", path, "--stats"))
+        self.assertIn("min -1           max 4            mean 1            nan 1     inf 1     zero 1",
+                      self.output(0, "inspect", path, "--stats"))
+
+    def test_no_line_of_inspect_and_diff_is_wider_than_a_screen(self):
+        long = "layer." * 700 + "w"  # 4 KB
+        first = self.write("a.safetensors", {long: floats(-1.25e-30, 1), "w": floats(*range(9)),
+                                             "attention_of_a_long_name.with_a_long_name": floats(1)})
+        second = self.write("b.safetensors", {long: floats(-1.75e-31, 2), "w": floats(*range(1, 10)),
+                                              "v" * 300: floats(2)})
+        outputs = [self.output(0, "inspect", first, "--stats", "--digest", digest) for digest in ("ckv1", "sha256")]
+        outputs += [self.output(0, "inspect", TORCH, "--stats", "--digest", "sha256"), self.output(1, "diff", first, second)]
+        for text in outputs:
+            self.assertLessEqual(max(map(len, text.splitlines())), 100, text)
+        self.assertIn("...(4201 characters)...", outputs[0])
+        columns = [line.index("float32") for line in outputs[0].splitlines() if "float32" in line]
+        self.assertEqual(len(set(columns)), 1, outputs[0])
 
     def test_inspect_prints_elements_with_indices_up_to_a_limit(self):
         path = self.write("m.safetensors", {"w": ("I32", [3, 2], struct.pack("<6i", *range(6)))})
@@ -111,7 +156,11 @@ class People(unittest.TestCase):
         self.assertEqual(text.splitlines()[1:], [
             "  [0, 0..1]  0 1", "  [1, 0]  2", "  ... and 3 more elements: --limit 0 prints all"])
         whole = json.loads(self.output(0, "inspect", path, "--tensor", "w", "--print", "--json"))
-        self.assertEqual(whole["elements"]["elements"], ["0", "1", "2", "3", "4", "5"])
+        self.assertEqual(whole["elements"]["elements"], [0, 1, 2, 3, 4, 5])
+        path = self.write("n.safetensors", {"w": floats(0.25, -0.0, float("inf"), float("nan"))})
+        whole = json.loads(self.output(0, "inspect", path, "--tensor", "w", "--print", "--json"))
+        self.assertEqual(whole["elements"]["elements"], [0.25, -0.0, "inf", "nan"])
+        path = self.write("m.safetensors", {"w": ("I32", [3, 2], struct.pack("<6i", *range(6)))})
         self.assertEqual(run("inspect", path, "--print").returncode, 64)
         self.assertEqual(run("inspect", path, "--tensor", "v", "--print").returncode, 64)
 
@@ -128,15 +177,49 @@ class People(unittest.TestCase):
         self.assertEqual(lines[0], "2 differences; 3 entries are in both")
         table = [line.split() for line in lines if line.startswith("  model")]
         self.assertEqual(table, [["model", "1", "2", "0", "0", "20", "B", "20", "B"]])
-        offenders = [line.strip() for line in lines if line.startswith(("  mild", "  wild"))]
-        self.assertTrue(offenders[0].startswith("wild: value, 1.0 and 9.0; 1 element, the first at index 0; "
-                                                "max abs 8, rel 0.888"), offenders)
-        self.assertIn("at index 1", offenders[1])
+        self.assertEqual(lines[-6:], [
+            "model, the worst first",
+            "  wild", "      1.0 and 9.0; 1 of 2 elements, the first at [0]; max abs 8, rel 0.8889, 26214400 ulp",
+            "  mild", "      2.0 and 2.000999927520752; 1 of 2 elements, the first at [1]",
+            "      max abs 0.0009999, rel 0.0004997, 4194 ulp"])
         report = json.loads(self.output(1, "diff", first, second, "--json"))
         self.assertEqual(report["components"]["model"], {"equal": 1, "differing": 2, "missing": 0, "unexpected": 0,
                                                          "first_bytes": 20, "second_bytes": 20})
         self.assertEqual(run("diff", first, second, "--atol", "0.01").returncode, 1)
         self.assertEqual(run("diff", first, second, "--atol", "8").returncode, 0)
+
+    def test_diff_lists_some_of_every_component_and_measures_from_zero(self):
+        names = [f"optimizer.{i}" for i in range(40)]
+        first = self.write("a.safetensors", {name: floats(0) for name in names} |
+                           {"model.w": floats(*range(6)), "step": ("I64", [], struct.pack("<q", 5))})
+        second = self.write("b.safetensors", {name: floats(1e-5 * i) for i, name in enumerate(names)} |
+                            {"model.w": floats(*range(5), 7), "step": ("I64", [], struct.pack("<q", 6))})
+        text = self.output(1, "diff", first, second)
+        self.assertIn("  model.w\n      5.0 and 7.0; 1 of 6 elements, the first at [5]; max abs 2,", text)
+        self.assertIn("  step\n      5 and 6; 1 of 1 element; max abs 1", text)
+        listed = [line.strip() for line in text.splitlines() if line.startswith("  optimizer.")]
+        self.assertEqual(listed, [f"optimizer.{i}" for i in range(39, 21, -1)])  # 20 lines, two of them others'
+        self.assertIn("  ... and 21 more\n", text)
+        everything = self.output(1, "diff", first, second, "--all")
+        self.assertEqual(everything.count("  optimizer."), 39)
+
+    def test_diff_says_where_one_path_is_filed_and_never_that_it_is_missing(self):
+        first = self.write("a.safetensors", {"w": floats(1), "step": ("I64", [], struct.pack("<q", 5))})
+        second = self.write("b.safetensors", {"w": floats(1), "step": floats(5, 6)})
+        text = self.output(1, "diff", first, second)
+        self.assertIn("  step\n      filed under step in A, model in B\n", text)
+        self.assertNotIn("only in A:", text)
+        kinds = [(row["path"], row["kind"]) for row in
+                 json.loads(self.output(1, "diff", first, second, "--json"))["differences"]]
+        self.assertEqual(kinds, [("step", "component"), ("step", "dtype")])
+
+    def test_a_tolerance_that_is_no_number_is_named(self):
+        for option in ("--rtol", "--atol"):
+            for text in ("abc", "-1", "nan", "1e"):
+                done = run("diff", TORCH, TORCH, f"{option}={text}")
+                self.assertEqual(done.returncode, 64, text)
+                self.assertTrue(done.stderr.startswith(f"ckptverify: diff: {option}: found '{text}', expected a "
+                                                       "number, 0 or more\n"), done.stderr)
 
     def test_diff_sees_through_wrappers_unless_told_otherwise(self):
         first = self.write("a.safetensors", {"module.h.w": floats(1, 2)})

@@ -78,7 +78,7 @@ Result<void> Reader::add_weights(const ZipEntry& entry) {
   assign_keras_components(part.entries);
   const auto first_file = static_cast<std::uint32_t>(checkpoint_.files.size());
   for (Source& file : part.files) checkpoint_.files.push_back(std::move(file));
-  checkpoint_.coverage.absorb(part.coverage, first_file);
+  checkpoint_.coverage.absorb(std::move(part.coverage), first_file);
   for (StoredChecksum& checksum : part.checksums) {
     if (checksum.run.owned == nullptr) checksum.run.file += first_file;
     checkpoint_.checksums.push_back(std::move(checksum));

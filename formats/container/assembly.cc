@@ -167,7 +167,7 @@ void Assembly::add_accessory(const std::string& name) {
 void Assembly::absorb(Checkpoint part, const Role& role) {
   const auto first_file = static_cast<std::uint32_t>(checkpoint_.files.size());
   for (Source& file : part.files) checkpoint_.files.push_back(std::move(file));
-  checkpoint_.coverage.absorb(part.coverage, first_file);
+  checkpoint_.coverage.absorb(std::move(part.coverage), first_file);
   for (StoredChecksum& checksum : part.checksums) {
     if (checksum.run.owned == nullptr) checksum.run.file += first_file;
     if (!checksum.entry.empty()) checksum.entry = role.root + checksum.entry;

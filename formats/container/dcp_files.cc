@@ -269,7 +269,7 @@ void Files::take(DcpStored& stored, DcpItem item) {
   const auto append = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
-  whole.coverage.absorb(item.part.coverage, 0);
+  whole.coverage.absorb(std::move(item.part.coverage), 0);
   append(whole.checksums, item.part.checksums);
   append(whole.uninterpreted, item.part.uninterpreted);
   stored.entries = std::move(item.part.entries);

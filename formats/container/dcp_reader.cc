@@ -3,6 +3,7 @@
 #include "formats/container/dcp_reader.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -58,19 +59,19 @@ Bytes DcpReading::bytes_of(const DcpStored& stored) const {
 
 /// A replica with the same bytes says nothing new; one with others belongs to its rank alone.
 void DcpReading::compare_replicas() {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, const DcpStored*> first_of_chunk;
+  for (const DcpStored& stored : stored_)
+    if (!stored.rank && stored.file) first_of_chunk[{stored.entry, stored.chunk}] = &stored;
   for (DcpStored& stored : stored_) {
     if (!stored.rank || !stored.file) continue;
-    auto& items = of_entry_[stored.entry];
-    const auto first = std::find_if(items.begin(), items.end(), [&](const DcpStored* other) {
-      return !other->rank && other->chunk == stored.chunk && other->file;
-    });
-    if (first == items.end()) continue;
+    const auto first = first_of_chunk.find({stored.entry, stored.chunk});
+    if (first == first_of_chunk.end()) continue;
     const Bytes a = bytes_of(stored);
-    const Bytes b = bytes_of(**first);
+    const Bytes b = bytes_of(*first->second);
     if (std::equal(a.begin(), a.end(), b.begin(), b.end())) continue;
     const DcpEntry& entry = entry_of(stored);
     if (entry.chunks.size() == 1) {
-      items.push_back(&stored);
+      of_entry_[stored.entry].push_back(&stored);
       continue;
     }
     few_.add("replica", dcp_fault(CauseKind::kUncommitted, entry.name,

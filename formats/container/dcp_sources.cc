@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <compare>
 #include <iterator>
+#include <map>
+#include <span>
 #include <string_view>
 
 namespace ckptverify {
@@ -26,6 +29,26 @@ Result<DcpMetadata> read_file(Assembly& assembly, const std::string& name) {
   return metadata;
 }
 
+/// Offsets and sizes of a chunk; the numbers stay where they are when chunks move.
+using BoxView = std::pair<std::span<const std::uint64_t>, std::span<const std::uint64_t>>;
+
+struct BoxBefore {
+  bool operator()(const BoxView& a, const BoxView& b) const {
+    const auto order = std::lexicographical_compare_three_way(a.first.begin(), a.first.end(),
+                                                              b.first.begin(), b.first.end());
+    if (order != 0) return order < 0;
+    return std::lexicographical_compare(a.second.begin(), a.second.end(), b.second.begin(),
+                                        b.second.end());
+  }
+};
+
+/// The chunks of an entry by their boxes; of two with one box, the first.
+using ChunkOfBox = std::map<BoxView, std::uint32_t, BoxBefore>;
+
+BoxView box_of(const DcpChunk& chunk) {
+  return {chunk.offsets, chunk.sizes};
+}
+
 class Merging {
  public:
   explicit Merging(Assembly& assembly) : assembly_(assembly) {
@@ -36,25 +59,32 @@ class Merging {
 
  private:
   void add_entry(DcpEntry entry, std::uint32_t rank);
+  void add_chunks(std::uint32_t number, std::vector<DcpChunk> chunks, std::uint32_t rank);
 
   Assembly& assembly_;
   DcpDescription description_;
   std::unordered_map<std::string, std::uint32_t> entry_of_name_;
+  std::vector<ChunkOfBox> chunk_of_box_;  // of each entry; empty until a second rank has it
+  std::map<std::string, std::uint32_t> file_of_name_;
 };
 
 /// Numbers of files and transforms as the whole description counts them.
 void Merging::add(DcpMetadata from, std::uint32_t rank) {
   DcpMetadata& whole = description_.metadata;
-  const auto number_in = [](auto& list, const auto& value) {
-    const auto found = std::find(list.begin(), list.end(), value);
-    if (found != list.end()) return static_cast<std::uint32_t>(found - list.begin());
-    list.push_back(value);
-    return static_cast<std::uint32_t>(list.size() - 1);
-  };
   std::vector<std::uint32_t> files;
   std::vector<std::uint32_t> transforms;
-  for (const std::string& file : from.files) files.push_back(number_in(whole.files, file));
-  for (const auto& list : from.transforms) transforms.push_back(number_in(whole.transforms, list));
+  for (const std::string& name : from.files) {
+    const auto [known, added] =
+        file_of_name_.emplace(name, static_cast<std::uint32_t>(whole.files.size()));
+    if (added) whole.files.push_back(name);
+    files.push_back(known->second);
+  }
+  // A handful of each.
+  for (const auto& list : from.transforms) {
+    const auto known = std::find(whole.transforms.begin(), whole.transforms.end(), list);
+    transforms.push_back(static_cast<std::uint32_t>(known - whole.transforms.begin()));
+    if (known == whole.transforms.end()) whole.transforms.push_back(list);
+  }
   const auto renumber = [&](DcpSlice& slice) {
     slice.file = files[slice.file];
     slice.transforms = transforms[slice.transforms];
@@ -78,9 +108,10 @@ void Merging::add_entry(DcpEntry entry, std::uint32_t rank) {
   if (added) {
     entries.push_back(std::move(entry));
     description_.ranks.push_back(rank);
+    chunk_of_box_.emplace_back();
     return;
   }
-  DcpEntry& first = entries[known->second];
+  const DcpEntry& first = entries[known->second];
   if (first.is_tensor != entry.is_tensor || first.dtype_name != entry.dtype_name ||
       first.shape != entry.shape) {
     assembly_.fail(CauseKind::kLayout, entry.name,
@@ -88,20 +119,23 @@ void Merging::add_entry(DcpEntry entry, std::uint32_t rank) {
                        std::to_string(description_.ranks[known->second]));
     return;
   }
-  for (DcpChunk& chunk : entry.chunks) {
-    const auto same =
-        std::find_if(first.chunks.begin(), first.chunks.end(), [&chunk](const DcpChunk& other) {
-          return other.offsets == chunk.offsets && other.sizes == chunk.sizes;
-        });
-    if (same == first.chunks.end()) {
-      first.chunks.push_back(std::move(chunk));
-    } else if (chunk.slice && !same->slice) {
-      same->slice = chunk.slice;
-    } else if (chunk.slice) {
-      description_.replicas.push_back({known->second,
-                                       static_cast<std::uint32_t>(same - first.chunks.begin()),
-                                       rank, *chunk.slice});
-    }
+  add_chunks(known->second, std::move(entry.chunks), rank);
+}
+
+void Merging::add_chunks(std::uint32_t number, std::vector<DcpChunk> chunks, std::uint32_t rank) {
+  std::vector<DcpChunk>& first = description_.metadata.entries[number].chunks;
+  ChunkOfBox& known = chunk_of_box_[number];
+  if (known.empty())
+    for (std::uint32_t i = 0; i < first.size(); ++i) known.emplace(box_of(first[i]), i);
+  for (DcpChunk& chunk : chunks) {
+    const auto [same, added] =
+        known.emplace(box_of(chunk), static_cast<std::uint32_t>(first.size()));
+    if (added)
+      first.push_back(std::move(chunk));
+    else if (chunk.slice && !first[same->second].slice)
+      first[same->second].slice = chunk.slice;
+    else if (chunk.slice)
+      description_.replicas.push_back({number, same->second, rank, *chunk.slice});
   }
 }
 

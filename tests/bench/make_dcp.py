@@ -1,7 +1,8 @@
-"""A distributed checkpoint of many small chunks, without PyTorch: make_dcp.py FOLDER [CHUNKS [FILES]].
+"""A distributed checkpoint of many small chunks, without PyTorch: make_dcp.py FOLDER [CHUNKS [FILES [TENSORS [RANKS]]]].
 
 What inspect and check of the metadata of a save of thousands of ranks cost: by default 100,000 chunks of 1,000
-tensors in 8 files. Classes stand in for PyTorch's under their names; the items are archives as torch.save lays
+tensors in 8 files. With RANKS the metadata is in a file a rank, as ranks leave it that save without talking to each
+other; each describes its own chunks. Classes stand in for PyTorch's under their names; the items are archives as torch.save lays
 them out, all with the same elements.
 """
 
@@ -97,33 +98,45 @@ def properties():
     return kind
 
 
-def main():
-    folder = pathlib.Path(sys.argv[1])
-    chunks = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    files = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+class Description:
+    """What one metadata file tells: its tensors, where their chunks lie, and the planner's keys."""
+
+    def __init__(self):
+        self.boxes, self.stored, self.keys = {}, {}, {}
+
+    def add(self, name, place, info):
+        boxes = self.boxes.setdefault(name, [])
+        self.stored[made(Index, fqn=name, index=len(boxes), offset=place)] = info
+        boxes.append(made(Chunk, offsets=place, sizes=Size(SHAPE)))
+        self.keys[name] = ("model", name.removeprefix("model."))
+
+    def write(self, path, kind, rows):
+        described = {name: made(Tensor, properties=kind, size=Size((rows, SHAPE[1])), chunks=boxes)
+                     for name, boxes in self.boxes.items()}
+        metadata = made(Metadata, state_dict_metadata=described, planner_data=self.keys, storage_data=self.stored,
+                        storage_meta=None, version="1.0.0")
+        with open(path, "wb") as out:
+            pickle.dump(metadata, out)
+
+
+def make(folder, chunks=100_000, files=8, tensors=1000, ranks=0):
+    folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = min(1000, chunks)
+    tensors = min(tensors, chunks)
     per_tensor, one, ends = chunks // tensors, item(), [0] * files
-    described, stored, keys, kind = {}, {}, {}, properties()
+    descriptions = [Description() for _ in range(max(1, ranks))]
     for t in range(tensors):
-        name = f"model.layers.{t}.weight"
-        boxes = []
         for c in range(per_tensor):
-            place = Size((c * SHAPE[0], 0))
-            boxes.append(made(Chunk, offsets=place, sizes=Size(SHAPE)))
             file = (t * per_tensor + c) % files
-            stored[made(Index, fqn=name, index=c, offset=place)] = made(
-                Info, relative_path=f"__{file}_0.distcp", offset=ends[file], length=len(one))
+            info = made(Info, relative_path=f"__{file}_0.distcp", offset=ends[file], length=len(one))
             ends[file] += len(one)
-        described[name] = made(Tensor, properties=kind, size=Size((per_tensor * SHAPE[0], SHAPE[1])), chunks=boxes)
-        keys[name] = ("model", f"layers.{t}.weight")
+            descriptions[c % len(descriptions)].add(f"model.layers.{t}.weight", Size((c * SHAPE[0], 0)), info)
     for file in range(files):
         (folder / f"__{file}_0.distcp").write_bytes(one * (ends[file] // len(one)))
-    metadata = made(Metadata, state_dict_metadata=described, planner_data=keys, storage_data=stored,
-                    storage_meta=None, version="1.0.0")
-    with open(folder / ".metadata", "wb") as out:
-        pickle.dump(metadata, out)
+    for rank, description in enumerate(descriptions):
+        name = f"__{rank}.metadata" if ranks else ".metadata"
+        description.write(folder / name, properties(), per_tensor * SHAPE[0])
 
 
 if __name__ == "__main__":
-    main()
+    make(sys.argv[1], *map(int, sys.argv[2:]))

@@ -17,6 +17,8 @@ import tempfile
 import time
 import zipfile
 
+import make_dcp
+
 BUILD, PLAN = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
 TOOL = str(BUILD / "ckptverify")
 ROUNDS = 5
@@ -132,6 +134,39 @@ def torch_python():
     return None
 
 
+# Opens each item of a distributed checkpoint as the archive that it is, by Python's zipfile: what reading the chunks
+# takes where nothing is proven of them but their checksums.
+READ_ITEMS = """
+import io, pathlib, sys, zipfile
+for file in sorted(pathlib.Path(sys.argv[1]).glob("*.distcp")):
+    data, size = file.read_bytes(), int(sys.argv[2])
+    for begin in range(0, len(data), size):
+        assert zipfile.ZipFile(io.BytesIO(data[begin:begin + size])).testzip() is None
+"""
+
+
+def distributed_rows(folder):
+    """A save of 100,000 chunks and one of a quarter: what they cost, and that four times the chunks cost four times
+    as much, whether one file describes them or each rank its own."""
+    results, item_size = [], str(len(make_dcp.item()))
+    for name, tensors, ranks in (("chunks of 1,000 tensors", 1000, 0), ("chunks of one tensor by 8 ranks", 1, 8)):
+        whole, quarter = folder / "whole", folder / "quarter"
+        make_dcp.make(whole, 100_000, 8, tensors, ranks)
+        make_dcp.make(quarter, 25_000, 8, min(tensors, 250), ranks)
+        ratio = measure([TOOL, "check", str(quarter)], [TOOL, "check", str(whole)], "processor")
+        results.append(row(f"check of 100,000 {name}, times 25,000", ratio, 5.5, "less"))
+        if ranks == 0:
+            items = [sys.executable, "-c", READ_ITEMS, str(whole), item_size]
+            ratio = measure([TOOL, "check", "--threads", "1", str(whole)], items, "processor")
+            results.append(row("check of 100,000 chunks, speed against Python's zipfile", ratio, 2, "more"))
+            inspect = [TOOL, "inspect", str(whole)]
+            best = min(seconds(inspect)[0] for _ in range(ROUNDS))
+            results.append(row("inspect of 100,000 chunks, seconds", best, 1, "less"))
+            results.append(row("inspect of 100,000 chunks, peak MiB", peak_mib(inspect), 200, "less"))
+        shutil.rmtree(whole), shutil.rmtree(quarter)
+    return results
+
+
 def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="ckptverify-bench-"))
     results = []
@@ -173,6 +208,7 @@ def main():
         results.append(row("inspect of 50 GiB, peak MiB", peak_mib(inspect), 200, "less"))
         sparse.unlink()
 
+        results += distributed_rows(folder)
         results.append(row("start, times that of true", 1 / measure([TOOL, "formats"], ["true"]), 20, "less"))
 
         if (BUILD / "reference_trainer").exists():

@@ -1,10 +1,10 @@
 """One state has one fingerprint, however it was saved: one_state_test.py PATH_OF_TOOL
 
-fixtures/files/one-state holds two models, one with tied weights, each saved by PyTorch as one file, as shards,
-by DCP from 1, 2 and 4 ranks along different dimensions, by FSDP2 and by Hugging Face storage
-(fixtures/generate/one_state.py). PyTorch 2.13 loses the value of a tensor without dimensions when it
-consolidates: diff must name that tensor and nothing else. Without tied weights every pair has the same digest and an empty diff; with
-them a diff says "tied, stored once" and nothing else.
+fixtures/files/one-state holds three models, one with tied weights and one without tensors that have no dimensions,
+each saved by PyTorch as one file, as shards, by DCP from 1, 2 and 4 ranks along different dimensions, by FSDP2 and by
+Hugging Face storage (fixtures/generate/one_state.py). Without tied weights every pair has the same digest and an empty
+diff; with them a diff says "tied, stored once" and nothing else. PyTorch 2.13 loses the value of a tensor without
+dimensions when it consolidates: there the consolidated export takes no part, and diff must name that tensor alone.
 """
 
 import json
@@ -17,7 +17,7 @@ TOOL = sys.argv.pop(1)
 GOOD = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "files" / "one-state" / "good"
 # What stores a tied tensor once: safetensors cannot alias.
 STORED_ONCE = {"export.safetensors", "hf-sharded"}
-CONSOLIDATED = "hf-consolidated"  # its model.count is 0, not 41
+CONSOLIDATED = "hf-consolidated"  # its model.count is 0, not 41, where that has no dimensions
 
 
 def report(*arguments):
@@ -27,8 +27,8 @@ def report(*arguments):
 
 
 def saved(name):
-    return sorted(path for path in (GOOD / name).iterdir()
-                  if not path.name.endswith(".oracle.json") and path.name != CONSOLIDATED)
+    return sorted(path for path in (GOOD / name).iterdir() if not path.name.endswith(".oracle.json")
+                  and (path.name != CONSOLIDATED or name == "no-scalars"))
 
 
 class OneState(unittest.TestCase):
@@ -46,8 +46,15 @@ class OneState(unittest.TestCase):
         self.assertGreater(found["compared"], 0)
 
     def test_without_tied_weights_the_model_has_one_digest_and_no_difference(self):
-        paths = saved("untied")
-        self.assertEqual(len(paths), 8, paths)
+        self.assert_one_state(saved("untied"), 8)
+
+    def test_without_scalars_the_consolidated_export_has_that_digest_too(self):
+        paths = saved("no-scalars")
+        self.assertIn(CONSOLIDATED, [path.name for path in paths])
+        self.assert_one_state(paths, 9)
+
+    def assert_one_state(self, paths, count):
+        self.assertEqual(len(paths), count, paths)
         digests = self.digests(paths)
         self.assertEqual(len(set(digests.values())), 1, digests)
         for first in paths:

@@ -68,7 +68,8 @@ class TagReader {
   void check_model_ranks();
   void check_data_ranks(std::uint32_t model_rank, ModelRank& rank);
   bool check_optimizers(std::uint32_t model_rank, ModelRank& rank, std::int64_t expected);
-  void missing(const std::string& what, std::uint64_t rank, std::uint64_t expected);
+  void missing(const std::string& what, std::uint64_t rank, std::uint64_t expected,
+               const std::string& file);
   bool join(std::uint32_t model_rank, ModelRank& rank);
   Result<void> join_states(std::uint32_t model_rank, const ModelRank& rank);
   Result<void> join_key(const std::string& key, std::uint32_t model_rank, const ModelRank& rank);
@@ -105,11 +106,12 @@ void TagReader::add_entry(Component component, std::uint32_t model_rank, const s
   assembly_.checkpoint().entries.push_back(std::move(entry));
 }
 
-void TagReader::missing(const std::string& what, std::uint64_t rank, std::uint64_t expected) {
+void TagReader::missing(const std::string& what, std::uint64_t rank, std::uint64_t expected,
+                        const std::string& file) {
   if (++missing_[what] > kMissingShownMax) return;
   assembly_.fail(CauseKind::kShardMissing, assembly_.directory().name(),
                  what + " " + std::to_string(rank) + " is not there; expected " +
-                     count_text(expected, "rank"));
+                     count_text(expected, "rank") + " and " + file);
 }
 
 /// All files of a save count the same steps.
@@ -186,7 +188,8 @@ void TagReader::check_model_ranks() {
   for (std::int64_t number = 0; number < std::min(expected, kRanksMax); ++number) {
     const auto wanted = static_cast<std::uint32_t>(number);
     if (!ranks_.contains(wanted) || ranks_[wanted].model_files.empty())
-      missing("the state of model rank", wanted, static_cast<std::uint64_t>(expected));
+      missing("the state of model rank", wanted, static_cast<std::uint64_t>(expected),
+              deepspeed_sibling(files_, DeepspeedKind::kModel, 0, wanted));
   }
 }
 
@@ -199,7 +202,8 @@ bool TagReader::check_optimizers(std::uint32_t model_rank, ModelRank& rank, std:
     const auto wanted = static_cast<std::uint32_t>(number);
     complete &= rank.flats.contains(wanted);
     if (rank.optimizer_files.contains(wanted)) continue;
-    missing(what, wanted, static_cast<std::uint64_t>(expected));
+    missing(what, wanted, static_cast<std::uint64_t>(expected),
+            deepspeed_sibling(files_, DeepspeedKind::kOptimizer, wanted, model_rank));
   }
   for (const auto& [number, name] : rank.optimizer_files) {
     if (number < expected) continue;
@@ -219,7 +223,9 @@ void TagReader::check_data_ranks(std::uint32_t model_rank, ModelRank& rank) {
       if (rank.model_files.contains(static_cast<std::uint32_t>(number))) continue;
       models_complete = false;
       missing("the state of model rank " + std::to_string(model_rank) + ", data rank",
-              static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(data_ranks));
+              static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(data_ranks),
+              deepspeed_sibling(files_, DeepspeedKind::kModel, static_cast<std::uint64_t>(number),
+                                model_rank));
     }
     for (const std::uint32_t number : rank.model_files)
       if (rank.world.data_ranks && number >= data_ranks)

@@ -155,6 +155,17 @@ std::vector<MegatronRank> ranks_in(const Source& directory) {
   return ranks;
 }
 
+/// "mp_rank_01_003" of the numbers 1 and 3, as wide as its sibling's.
+std::string rank_directory(const std::string& sibling, const std::vector<std::uint32_t>& numbers) {
+  std::string name = sibling;
+  std::string before = "mp_rank_";
+  for (const std::uint32_t number : numbers) {
+    name = with_number(name, before, number);
+    before = name.substr(0, name.find('_', before.size()) + 1);
+  }
+  return name;
+}
+
 /// The ranks are a whole grid: every tensor rank with every pipeline rank with every expert rank.
 void check_grid(Assembly& assembly, const std::vector<MegatronRank>& ranks) {
   constexpr std::uint64_t kShownMax = 16;
@@ -192,7 +203,8 @@ void check_grid(Assembly& assembly, const std::vector<MegatronRank>& ranks) {
     for (const std::uint32_t number : numbers)
       name += (name.empty() ? "" : ", ") + std::to_string(number);
     assembly.fail(CauseKind::kShardMissing, assembly.directory().name(),
-                  "model rank (" + name + ") is not there; expected " + count_text(*count, "rank"));
+                  "model rank (" + name + ") is not there; expected " + count_text(*count, "rank") +
+                      " and " + rank_directory(ranks.front().name, numbers));
   }
 }
 

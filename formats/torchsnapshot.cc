@@ -22,6 +22,7 @@
 #include "ckptverify/json.h"
 #include "formats/container/assembly.h"
 #include "formats/container/dcp_tiling.h"
+#include "formats/container/directory_names.h"
 #include "formats/encoding/base64.h"
 
 namespace ckptverify {
@@ -335,6 +336,10 @@ Result<void> Reader::add(std::uint32_t rank, const std::string& path, const Json
 /// The manifest's object, the file claimed.
 Result<Json> Reader::read_metadata() {
   const std::string name(kMetadata);
+  if (!assembly_.directory().has_member(name))
+    return fault("is not there, which is written last; the save did not come to its end",
+                 CauseKind::kUncommitted)
+        .about(name);
   CKPTVERIFY_TRY(const std::uint32_t file, assembly_.add_file(name));
   const Bytes bytes = assembly_.checkpoint().files[file].bytes();
   assembly_.checkpoint().coverage.own({{file, 0, bytes.size()}, Owner::kUnverifiable, "manifest"});
@@ -400,8 +405,19 @@ Result<Checkpoint> Reader::read() && {
 
 }  // namespace
 
+/// The directories of a snapshot whose description is missing: rank 0's own objects beside those
+/// that ranks share. Steps ("0", "100") have no such neighbours.
+bool has_snapshot_directories(const Source& source) {
+  constexpr std::array<std::string_view, 4> kShared = {"batched", "sharded", "replicated",
+                                                       "replicated_batched"};
+  return has_directory(source, "0") && top_files(source).empty() &&
+         std::any_of(kShared.begin(), kShared.end(),
+                     [&](std::string_view name) { return has_directory(source, name); });
+}
+
 bool sniff_torchsnapshot(const Source& source) {
-  return source.is_directory() && source.has_member(kMetadata);
+  return source.is_directory() &&
+         (source.has_member(kMetadata) || has_snapshot_directories(source));
 }
 
 Result<Checkpoint> read_torchsnapshot(const Source& source, const FormatTable& table) {

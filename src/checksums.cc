@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "ckptverify/count_text.h"
@@ -13,37 +14,88 @@ namespace {
 
 constexpr std::string_view kCheck = "static.checksums";
 
+// Tensors that are named beside a wrong checksum over the bytes of several.
+constexpr std::size_t kNamedMax = 3;
+
+/// Which tensors' bytes begin where.
+class TensorPlaces {
+ public:
+  explicit TensorPlaces(const Checkpoint& checkpoint) {
+    for (const NamedTensor& named : tensors_with_data(checkpoint)) {
+      for (const Piece& piece : named.tensor->pieces)
+        if (piece.run.owned == nullptr)
+          places_.push_back({piece.run.file, piece.run.offset, named.path});
+    }
+    std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
+      return std::tie(a.file, a.offset, a.path) < std::tie(b.file, b.offset, b.path);
+    });
+  }
+
+  /// "layer.w", "a, b, c and 4 more"; empty where no tensor begins in the run.
+  std::string named_in(const Run& run) const {
+    std::string names;
+    std::size_t count = 0;
+    auto place = std::lower_bound(
+        places_.begin(), places_.end(), run, [](const Place& one, const Run& wanted) {
+          return std::tie(one.file, one.offset) < std::tie(wanted.file, wanted.offset);
+        });
+    for (; place != places_.end() && place->file == run.file &&
+           place->offset - run.offset < run.stored_size;
+         ++place) {
+      if (++count <= kNamedMax) names += (names.empty() ? "" : ", ") + place->path;
+    }
+    if (count > kNamedMax) names += " and " + std::to_string(count - kNamedMax) + " more";
+    return names;
+  }
+
+ private:
+  struct Place {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    std::string path;
+  };
+  std::vector<Place> places_;
+};
+
 Finding wrong_checksum(const Checkpoint& checkpoint, const StoredChecksum& checksum,
-                       const std::string& found, std::uint64_t size) {
+                       const FoundChecksum& found, const TensorPlaces& places) {
   Finding finding{.check = std::string(kCheck),
                   .status = Status::kFail,
                   .cause = Cause{.kind = CauseKind::kBitrot, .component = {}},
                   .subject = checksum.subject,
                   .message = {},
                   .evidence = {{"algorithm", std::string(checksum.algorithm)},
-                               {"found", found},
+                               {"found", found.text},
                                {"expected", checksum.expected},
-                               {"size", std::to_string(size)}}};
-  std::string place = "";
+                               {"size", std::to_string(found.size)}}};
+  std::string place;
+  std::string tensors;
   if (!checksum.entry.empty()) {
     finding.evidence.push_back({"entry", checksum.entry});
   } else if (checksum.run.file < checkpoint.files.size()) {
     place = "byte " + std::to_string(checksum.run.offset) + ": ";
     finding.evidence.push_back({"file", checkpoint.files[checksum.run.file].name()});
     finding.evidence.push_back({"offset", std::to_string(checksum.run.offset)});
+    tensors = places.named_in(checksum.run);
   }
   finding.message = checksum.subject + ": " + place + "the " + std::string(checksum.algorithm) +
-                    " of " + std::to_string(size) + " bytes is wrong; found " + found +
+                    " of " + std::to_string(found.size) + " bytes is wrong; found " + found.text +
                     ", expected " + checksum.expected;
+  if (tensors.empty()) return finding;
+  finding.evidence.push_back({"tensors", tensors});
+  if (checksum.subject.find(tensors) == std::string::npos)
+    finding.message += "; they are of " + tensors;
   return finding;
 }
 
 /// Nothing if the checksum is right.
 std::optional<Finding> judge(const Checkpoint& checkpoint, const StoredChecksum& checksum,
-                             const Result<FoundChecksum>& found) {
+                             const Result<FoundChecksum>& found,
+                             std::optional<TensorPlaces>& places) {
   if (!found) return finding_of(Error(found.error()).about(checksum.subject), std::string(kCheck));
   if (found->text == checksum.expected) return std::nullopt;
-  return wrong_checksum(checkpoint, checksum, found->text, found->size);
+  if (!places) places.emplace(checkpoint);  // asked for where something is wrong, which is seldom
+  return wrong_checksum(checkpoint, checksum, *found, *places);
 }
 
 /// Sorted, and those that touch joined.
@@ -154,8 +206,9 @@ std::vector<Finding> checksum_findings(const Checkpoint& checkpoint, const Pass&
   }
   std::vector<Finding> findings;
   std::map<std::string_view, std::uint64_t> right;
+  std::optional<TensorPlaces> places;
   for (std::size_t i = 0; i < checksums.size(); ++i) {
-    if (auto wrong = judge(checkpoint, checksums[i], pass.checksums[i])) {
+    if (auto wrong = judge(checkpoint, checksums[i], pass.checksums[i], places)) {
       findings.push_back(std::move(*wrong));
     } else {
       ++right[checksums[i].algorithm];

@@ -128,6 +128,18 @@ std::vector<DeepspeedFile> deepspeed_files(const Source& directory) {
   return files;
 }
 
+std::string deepspeed_sibling(const std::vector<DeepspeedFile>& files, DeepspeedKind kind,
+                              std::uint64_t data_rank, std::uint64_t model_rank) {
+  const auto of_kind = std::find_if(files.begin(), files.end(), [kind](const DeepspeedFile& file) {
+    return file.kind == kind && file.part.empty();
+  });
+  std::string name = kind == DeepspeedKind::kModel ? "mp_rank_00_model_states.pt"
+                                                   : "zero_pp_rank_0_mp_rank_00_optim_states.pt";
+  if (of_kind != files.end()) name = of_kind->name;
+  name = with_number(std::move(name), "pp_rank_", data_rank);
+  return with_number(std::move(name), "mp_rank_", model_rank);
+}
+
 std::vector<std::string> deepspeed_tags(const Source& directory) {
   std::set<std::string> tags;
   std::set<std::string> universal;

@@ -34,6 +34,10 @@ std::optional<DeepspeedFile> deepspeed_file(std::string_view name);
 /// The files directly in a directory that DeepSpeed names so, sorted by kind and then by rank.
 std::vector<DeepspeedFile> deepspeed_files(const Source& directory);
 
+/// What the file of a kind and of these ranks is called beside the others.
+std::string deepspeed_sibling(const std::vector<DeepspeedFile>& files, DeepspeedKind kind,
+                              std::uint64_t data_rank, std::uint64_t model_rank);
+
 /// The directories directly below that hold such files, in natural order; universal checkpoints
 /// are none of them.
 std::vector<std::string> deepspeed_tags(const Source& directory);

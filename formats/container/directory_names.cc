@@ -60,6 +60,16 @@ std::optional<std::uint64_t> number_between(std::string_view name, std::string_v
   return number;
 }
 
+std::string with_number(std::string name, std::string_view word, std::uint64_t number) {
+  const std::size_t place = name.find(word);
+  if (place == std::string::npos) return name;
+  const std::size_t width = digits_at(name, place + word.size()).size();
+  if (width == 0) return name;
+  std::string digits = std::to_string(number);
+  if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+  return name.replace(place + word.size(), width, digits);
+}
+
 bool natural_less(std::string_view a, std::string_view b) {
   std::size_t i = 0;
   std::size_t j = 0;

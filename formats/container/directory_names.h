@@ -23,6 +23,10 @@ bool has_directory(const Source& directory, std::string_view name);
 std::optional<std::uint64_t> number_between(std::string_view name, std::string_view prefix,
                                             std::string_view suffix);
 
+/// "rank_07.pt" for "rank_03.pt", behind "rank_" and 7: what a missing sibling is called. As it is
+/// where no number stands behind the word.
+std::string with_number(std::string name, std::string_view word, std::uint64_t number);
+
 /// "step-9" before "step-10": runs of digits compare as numbers of any length.
 bool natural_less(std::string_view a, std::string_view b);
 

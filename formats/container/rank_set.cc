@@ -31,10 +31,14 @@ void check_ranks(Assembly& assembly, const std::vector<RankFile>& files, std::ui
   for (const RankFile& file : files) ranks.push_back(file.rank);
   const Holes holes = holes_in(ranks, first, expected);
   if (holes.count == 0) return;
-  assembly.fail(CauseKind::kShardMissing, subject,
-                "files of ranks are missing; found " +
-                    std::to_string(expected - first - holes.count) + ", expected " +
-                    std::to_string(expected - first),
+  std::string message = "files of ranks are missing; found " +
+                        std::to_string(expected - first - holes.count) + ", expected " +
+                        std::to_string(expected - first);
+  // Of a set of names, "rank*.pt", the siblings tell what a rank's file is called.
+  const std::string_view before = std::string_view(subject).substr(0, subject.find('*'));
+  if (!files.empty() && before.size() < subject.size())
+    message += "; the first missing is " + with_number(files.front().name, before, holes.first);
+  assembly.fail(CauseKind::kShardMissing, subject, std::move(message),
                 {{"first missing rank", std::to_string(holes.first)}});
 }
 

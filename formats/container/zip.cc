@@ -24,6 +24,8 @@ using zip::kLocalSize;
 using zip::Notes;
 using zip::numbers;
 
+constexpr std::uint32_t kDescriptorSignature = 0x08074b50;
+
 /// What a local header says, once more than the directory.
 struct LocalHeader {
   std::uint16_t version_needed = 0, flags = 0, method = 0, time = 0, date = 0;
@@ -149,7 +151,10 @@ Result<std::uint64_t> read_descriptor(Notes& notes, const CentralHeader& central
     CKPTVERIFY_TRY(stored_size, reader.u32());
     CKPTVERIFY_TRY(size, reader.u32());
   }
-  notes.compare(at, "zip descriptor has no signature", signature, 0x08074b50);
+  if (signature != kDescriptorSignature)
+    notes.disagree(
+        CauseKind::kBitrot, at,
+        "zip descriptor has no signature" + zip::signatures(signature, kDescriptorSignature));
   notes.compare(at + 4, "zip CRC differs from the directory's", crc, central.crc);
   notes.compare(at + 8, "zip stored size differs from the directory's", stored_size,
                 central.stored_size);
@@ -179,7 +184,7 @@ Result<LocatedEntry> read_local(Notes& notes, const CentralHeader& central,
   if (signature != zip::kLocalSignature) {
     return notes.fault(at, CauseKind::kBitrot,
                        "zip entry " + central.name + " has no local header" +
-                           numbers(signature, zip::kLocalSignature));
+                           zip::signatures(signature, zip::kLocalSignature));
   }
   CKPTVERIFY_TRY(const auto local, parse_local(reader));
   CKPTVERIFY_TRY_VOID(check_readable(notes, local, central));

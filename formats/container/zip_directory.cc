@@ -1,5 +1,7 @@
 // The end of a zip archive: end record, zip64 records, central directory.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <iterator>
 #include <optional>
 
@@ -34,7 +36,8 @@ Result<std::uint64_t> find_end(const Notes& notes) {
   }
   return notes.fault(size, CauseKind::kTrunc,
                      "zip archive has no end of central directory; found " + std::to_string(size) +
-                         " bytes without one, expected it as the last " + std::to_string(kEndSize));
+                         " bytes without one, expected it as the last " + std::to_string(kEndSize) +
+                         " bytes");
 }
 
 Result<Directory> read_end(Notes& notes, std::uint64_t end) {
@@ -178,7 +181,7 @@ Result<CentralHeader> read_central(Notes& notes, ByteReader& reader) {
   if (signature != kCentralSignature) {
     return notes.fault(
         at, CauseKind::kBitrot,
-        "zip directory entry has no signature" + numbers(signature, kCentralSignature));
+        "zip directory entry has no signature" + signatures(signature, kCentralSignature));
   }
   CKPTVERIFY_TRY([[maybe_unused]] const auto made_by, reader.u16());
   CKPTVERIFY_TRY(header.version_needed, reader.u16());
@@ -239,6 +242,12 @@ Result<std::vector<CentralHeader>> read_headers(Notes& notes, const Directory& d
 
 std::string numbers(std::uint64_t found, std::uint64_t expected) {
   return "; found " + std::to_string(found) + ", expected " + std::to_string(expected);
+}
+
+std::string signatures(std::uint32_t found, std::uint32_t expected) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "; found 0x%08x, expected 0x%08x", found, expected);
+  return text.data();
 }
 
 void Notes::claim(std::uint64_t offset, std::uint64_t size, Owner owner, std::string label) {

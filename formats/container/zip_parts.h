@@ -22,6 +22,9 @@ inline constexpr std::uint16_t kExtraPadding = 0x4246;  // "FB"
 /// "; found 3, expected 4".
 std::string numbers(std::uint64_t found, std::uint64_t expected);
 
+/// The same of four bytes that mark a record: "; found 0x00000000, expected 0x04034b50".
+std::string signatures(std::uint32_t found, std::uint32_t expected);
+
 /// Offsets are in the archive here and absolute in what is noted.
 class Notes {
  public:

@@ -247,6 +247,45 @@ class People(unittest.TestCase):
         report = json.loads(self.output(0, "hash", TORCH, "--json"))
         self.assertEqual(list(report["files"][0]), ["name", "bytes"])
 
+    def test_what_is_missing_is_named_as_its_file(self):
+        files = ROOT / "fixtures" / "files"
+        for good, gone, name in (
+                (files / "deepspeed" / "good" / "zero2_w2" / "save", "global_step2/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                 "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"),
+                (files / "deepspeed" / "good" / "zero2_w2" / "save", "global_step2/mp_rank_00_model_states.pt",
+                 "mp_rank_00_model_states.pt"),
+                (files / "megatron" / "good" / "legacy_tp2", "iter_0000007/mp_rank_01/model_optim_rng.pt", "mp_rank_01"),
+                (files / "rank-files" / "bad" / "hole", None, "rank1.pt"),
+                (files / "torchsnapshot" / "good" / "one_rank" / "snapshot", ".snapshot_metadata", ".snapshot_metadata")):
+            copy = self.folder / f"copy-{name}"
+            shutil.copytree(good, copy)
+            if gone:
+                (copy / gone).unlink()
+            report = json.loads(self.output(1, "check", copy, "--json"))
+            failed = [check["message"] for check in report["checks"] if check["status"] == "fail"]
+            self.assertTrue(any(name in message for message in failed), failed)
+            self.assertIn({".snapshot_metadata": "uncommitted"}.get(name, "shard-missing"),
+                          [cause["id"] for cause in report["causes"]])
+
+    def test_damage_is_told_wherever_bytes_are_read_and_names_the_tensor(self):
+        data = bytearray((ROOT / "fixtures" / "files" / "torch-zip" / "good" / "full.pt").read_bytes())
+        data[data.find(b"/data/10") + 300] ^= 1
+        path = self.folder / "damaged.pt"
+        path.write_bytes(data)
+        report = json.loads(self.output(1, "check", path, "--json"))
+        (failed,) = [check for check in report["checks"] if check["status"] == "fail"]
+        self.assertEqual(failed["id"], "static.checksums")
+        tensor = {row["name"]: row["value"] for row in failed["evidence"]}["tensors"]
+        self.assertRegex(failed["message"], rf"^data/10 in {path}: byte [0-9]+: the crc32 of 2048 bytes is wrong; found "
+                                            rf"[0-9a-f]+, expected [0-9a-f]+; they are of {tensor}$")
+        said = f"damaged: {failed['message']}\n"
+        self.assertIn(said, self.output(1, "hash", path))
+        self.assertIn(said, self.output(1, "inspect", path, "--stats"))
+        self.assertIn(said, self.output(1, "inspect", path, "--tensor", tensor, "--print"))
+        self.assertNotIn("damaged", self.output(0, "inspect", path, "--tensor", "loss", "--print"))
+        self.assertNotIn("damaged", self.output(0, "inspect", path))  # reads no tensor's bytes, as its help says
+        self.assertEqual(json.loads(self.output(1, "hash", path, "--json"))["damaged"], [failed["message"]])
+
     def test_nothing_is_shown_of_progress_without_a_terminal(self):
         self.assertEqual(run("hash", TORCH).stderr, "")
 

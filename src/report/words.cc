@@ -71,10 +71,19 @@ std::string cause_remedy(const Report& report, const Cause& cause) {
 
 namespace {
 
-bool has_checksums(const Report& report) {
-  return std::none_of(report.checks.begin(), report.checks.end(), [](const Finding& finding) {
-    return finding.check == "static.checksums" && finding.status == Status::kNotObserved;
-  });
+/// What a checkpoint that passed is by itself: as good as its checksums.
+std::string whole_sentence(const Report& report) {
+  for (const Finding& finding : report.checks) {
+    if (finding.check != "static.checksums") continue;
+    if (finding.status == Status::kNotObserved)
+      return "This checkpoint is complete; nothing in it would show a changed value.";
+    const bool in_part =
+        std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                    [](const Evidence& evidence) { return evidence.name == "without a checksum"; });
+    if (in_part)
+      return "This checkpoint is complete; of a part of it nothing would show a changed value.";
+  }
+  return "By its bytes alone, this checkpoint is whole.";
 }
 
 }  // namespace
@@ -84,9 +93,7 @@ std::string verdict_sentence(const Report& report) {
   switch (report.verdict) {
     case Verdict::kPass:
       if (run) return "If this run dies, it comes back as the same run.";
-      return has_checksums(report)
-                 ? "By its bytes alone, this checkpoint is whole."
-                 : "This checkpoint is complete; nothing in it would show a changed value.";
+      return whole_sentence(report);
     case Verdict::kFail:
       return run ? "If this run dies, it does not come back as the same run."
                  : "This checkpoint is damaged or incomplete.";

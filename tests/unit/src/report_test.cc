@@ -258,6 +258,15 @@ TEST(ReportConsole, PassWithoutChecksumsPromisesNothingOfValues) {
             "This checkpoint is complete; nothing in it would show a changed value.");
 }
 
+TEST(ReportConsole, PassWithChecksumsOfAPartPromisesNothingOfTheRest) {
+  Report report = passed_check();
+  report.checks.push_back({.check = "static.checksums",
+                           .message = "1 of 1 stored checksum is right",
+                           .evidence = {{"without a checksum", "16"}}});
+  EXPECT_EQ(verdict_sentence(report),
+            "This checkpoint is complete; of a part of it nothing would show a changed value.");
+}
+
 TEST(ReportConsole, ColoursOnlyWhenAsked) {
   EXPECT_THAT(report_console(failed_run(), Colour::kOff), Not(HasSubstr("\x1b")));
   EXPECT_THAT(report_console(failed_run(), Colour::kOn), HasSubstr("\x1b[1;31mFAIL\x1b[0m"));

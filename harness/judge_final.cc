@@ -11,6 +11,7 @@ namespace {
 struct FinalDifference {
   std::size_t count = 0;
   std::string path;  // of one that is more than numbers apart, where there is such; else the first
+  std::string index = {};  // of its first element that differs, "[1, 0]"
   std::string expected;
   std::string found;
   bool structural = false;  // an entry missing, or of another dtype or shape: no noise does that
@@ -45,6 +46,7 @@ FinalDifferences from_comparison(const Comparison& comparison) {
   for (const Difference& difference : comparison.differences)
     note(all, difference.component,
          {.path = difference.path,
+          .index = index_text(difference),
           .expected = difference.first.empty() ? "nothing" : difference.first,
           .found = difference.second.empty() ? "nothing" : difference.second,
           .structural = is_structural(difference.kind),
@@ -139,6 +141,7 @@ Finding difference_finding(const Case& subject, Component component,
       .check = "final." + name, .status = Status::kFail, .subject = name, .message = {}};
   finding.message = "the checkpoints at " + step_text(subject.final_step()) + " differ in " + name +
                     ": entry " + difference.path;
+  if (!difference.index.empty()) finding.message += " at " + difference.index;
   if (difference.count > 1)
     finding.message += " and " + std::to_string(difference.count - 1) + " more";
   finding.message += ", found " + difference.found + ", expected " + difference.expected;

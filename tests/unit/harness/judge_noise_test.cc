@@ -88,6 +88,21 @@ TEST(JudgeNoise, DifferencesAboveItAreInconclusiveAndNeverFail) {
   EXPECT_EQ(finding(judgement, "final.model").status, Status::kInconclusive);
 }
 
+TEST(JudgeFinal, NamesTheIndexOfTheFirstElementThatDiffers) {
+  Observations seen = healthy();
+  seen.final_difference = Comparison{};
+  seen.final_difference->differences = {{.path = "model.norm",
+                                         .component = Component::kModel,
+                                         .first = "1.0",
+                                         .second = "2.0",
+                                         .first_index = 5,
+                                         .shape = {2, 3},
+                                         .differing_count = 1,
+                                         .max_absolute = 1}};
+  EXPECT_THAT(finding(judged(seen), "final.model").message,
+              HasSubstr("entry model.norm at [1, 2], found 2.0, expected 1.0"));
+}
+
 TEST(JudgeNoise, AMissingEntryIsNoneWhateverElseDiffers) {
   Observations seen = healthy();
   add_noise(seen, 0.01);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "ckptverify/json.h"
 
@@ -165,12 +166,36 @@ std::string printable(std::string_view text) {
   return clean;
 }
 
+namespace {
+
+// Longer than any path of a real file, which people may want to copy whole; names inside of hostile
+// checkpoints know no bound.
+constexpr std::size_t kWordMax = 400;
+constexpr std::size_t kWordEndsShown = 40;
+
+/// The begin and the end of a word that is too long, cut between characters.
+std::string bounded(std::string word) {
+  if (word.size() <= kWordMax) return word;
+  const auto inside = [&word](std::size_t at) {
+    return (static_cast<unsigned char>(word[at]) & 0xC0U) == 0x80U;
+  };
+  std::size_t begin = kWordEndsShown;
+  while (begin > 0 && inside(begin)) --begin;
+  std::size_t end = word.size() - kWordEndsShown;
+  while (end < word.size() && inside(end)) ++end;
+  return word.substr(0, begin) + "...(" + std::to_string(word.size()) + " bytes)..." +
+         word.substr(end);
+}
+
+}  // namespace
+
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
   std::string word;
   const auto flush = [&] {
     if (word.empty()) return;
+    word = bounded(std::move(word));
     const bool first = column == indent;
     if (!first && column + 1 + word.size() > kColumns) {
       result += '\n' + std::string(indent, ' ');

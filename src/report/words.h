@@ -40,7 +40,8 @@ std::string printable(std::string_view text);
 std::string padded(std::string_view text, std::size_t width);
 
 /// For 100 columns, the first line as if behind `indent` others. Words from column `indent` on; a
-/// longer word than the line is left whole, so that paths and commands can be copied.
+/// longer word than the line is left whole, so that paths and commands can be copied, unless it is
+/// longer than those are.
 std::string wrapped(std::string_view text, std::size_t indent);
 
 /// "12 pass, 1 fail, 3 not-observed": the statuses that occur, in their order.

@@ -82,6 +82,17 @@ TEST(Zip, CallsAMissingEndACut) {
   expect_error(zero_tail, CauseKind::kTrunc, zero_tail.size());
 }
 
+TEST(Zip, SaysBytesAndWritesSignaturesInHexadecimal) {
+  EXPECT_EQ(
+      read(kTwo.bytes.substr(0, 60)).error().message,
+      "zip archive has no end of central directory; found 60 bytes without one, expected it as "
+      "the last 22 bytes");
+  EXPECT_EQ(read(patched(kTwo.bytes, kTwo.header_offsets[1] + 2, "\7")).error().message,
+            "zip entry a/y has no local header; found 0x04074b50, expected 0x04034b50");
+  EXPECT_EQ(read(patched(kTwo.bytes, kTwo.directory_offset + 2, "\7")).error().message,
+            "zip directory entry has no signature; found 0x02074b50, expected 0x02014b50");
+}
+
 TEST(Zip, FindsBytesAfterTheEnd) {
   expect_finding(kTwo.bytes + "xyz", CauseKind::kLayout, kTwo.bytes.size());
 }

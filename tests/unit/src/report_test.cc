@@ -199,6 +199,7 @@ cause opt-lost
       The optimizer starts without its moments because its state was not saved or not loaded.
       Remedy: Save optimizer.state_dict() and load it after the parameters are in place.
 then  unknown(model)
+seen  identity.optimizer: optimizer: entry state.0.exp_avg is in the checkpoint and was not restored
       1 pass, 2 fail, 1 not-observed
 of    plans/tiny.toml
       killed after the save at step 5, compared to step 10
@@ -280,6 +281,16 @@ TEST(ReportConsole, LongSentencesStayWithinTheColumns) {
   report.checks.front().message = sentence;
   std::istringstream lines(report_console(report, Colour::kOff));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+TEST(ReportConsole, KeepsPathsWholeAndCutsNamesWithoutBound) {
+  Report report = failed_run();
+  const std::string path = "/data/" + std::string(300, 'd') + "/model.pt";
+  report.checks.front().message = "layer." + std::string(4090, 'x') + "w in " + path + " is wrong";
+  const std::string text = report_console(report, Colour::kOff);
+  EXPECT_THAT(text, HasSubstr("layer.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...(4097 bytes)..."));
+  EXPECT_THAT(text, HasSubstr(path));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(100, 'x'))));
 }
 
 TEST(ReportHtml, EscapesWhatOthersWrote) {

@@ -11,6 +11,7 @@
 #include "ckptverify/check.h"
 #include "harness/file_signs.h"
 #include "harness/interrupt.h"
+#include "harness/open_watch.h"
 #include "harness/reading.h"
 #include "harness/stage.h"
 
@@ -92,6 +93,9 @@ Result<Reached> Experiment::run_to(Supervisor& trainer, const fs::path& run_dire
         .step = step, .path = path.string(), .why = {}, .files = files_text(run_directory)};
   };
   const Reached reached = trainer.await_save(goal);
+  if (reached == Reached::kGoal && trainer.changed_since_acknowledged()) {
+    early_ = LostSave{.step = step, .path = goal.path.string(), .why = {}, .unfinished = true};
+  }
   if (reached != Reached::kGoal) {
     missed_ =
         MissedSave{.step = step, .path = goal.path.string(), .files = files_text(run_directory)};
@@ -135,9 +139,14 @@ Result<void> Experiment::hold_reference(Supervisor& trainer, bool& stopped_early
   CKPTVERIFY_TRY(const auto saved, snapshot(run_directory, "reference", plan_.save_step, lost));
   if (!saved) return {};
   reference_saved_ = start_reading(reader_, *saved);
+  CKPTVERIFY_TRY(const fs::path saved_at, stage_.checkpoint_path(run_directory, plan_.save_step));
+  const std::string before = file_signature(saved_at);
   trainer.release();
   CKPTVERIFY_TRY(const Reached at_final, run_to(trainer, run_directory, plan_.final_step, false));
   if (at_final != Reached::kGoal) return {};
+  CKPTVERIFY_TRY(const fs::path final_at, stage_.checkpoint_path(run_directory, plan_.final_step));
+  const std::string after = file_signature(saved_at);
+  seen_.saved_changed_later = saved_at != final_at && !after.empty() && after != before;
   CKPTVERIFY_TRY(const auto last,
                  snapshot(run_directory, "reference-final", plan_.final_step, lost));
   if (!last) return {};
@@ -252,6 +261,7 @@ std::map<std::string, std::string> restored_paths(const RunRecord& run,
 }
 
 Result<void> Experiment::run_resumed() {
+  const OpenWatch watch(restored_from_);
   const PhaseRequest phase{.name = "restored",
                            .directory = "restored",
                            .command = plan_.resume,
@@ -271,6 +281,7 @@ Result<void> Experiment::run_resumed() {
   }
   seen_.resumed = stage_.end(phase, std::move(trainer));
   seen_.resumed->lost_save = std::move(lost);
+  seen_.checkpoint_opened = watch.opened();
   seen_.real_paths = restored_paths(*seen_.resumed, stage_.working_directory(phase));
   seen_.resumed->missed_save = std::exchange(missed_, std::nullopt);
   CKPTVERIFY_TRY(const fs::path again, stage_.checkpoint_path(run_directory, plan_.save_step));

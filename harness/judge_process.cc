@@ -132,6 +132,13 @@ Finding kill_finding(const Case& subject) {
         if (run.missed_save) finding.message += ": " + instead_of(run, *run.missed_save);
         break;
       }
+      if (!run.out_of_reach.empty()) {
+        finding.message = "process " + std::to_string(run.out_of_reach.front()) +
+                          ", which told the save at " + point +
+                          ", was not there to be killed: it had ended by itself, or it runs where "
+                          "the gate does not reach (a container, a server, another host)";
+        break;
+      }
       finding.status = Status::kPass;
       finding.message = "SIGKILL after the save at " + point + " ended " +
                         count_text(run.processes_killed, "process") + " and left none";
@@ -207,6 +214,14 @@ Finding restore_finding(const Case& subject) {
     finding.message = "the resumed process restored nothing and silently trained from scratch";
     finding.evidence.push_back({"command", command_text(run->command)});
     attach_log(finding, *run);
+  } else if (subject.seen.checkpoint_opened == false &&
+             (subject.resumed.first_step || run->held_at)) {
+    finding.status = Status::kFail;
+    finding.cause = cause(CauseKind::kWrongStart);
+    finding.message =
+        "the resumed run never opened a file of the checkpoint that it was given: what it goes on "
+        "from lies elsewhere";
+    finding.evidence.push_back({"command", command_text(run->command)});
   } else if (subject.resumed.first_step) {
     finding.message = std::string("a fresh process ") +
                       (subject.resumed.restored() != nullptr ? "restored" : "was given") +
@@ -269,6 +284,11 @@ Finding lost_save_finding(const char* name, const RunRecord& run) {
   if (!lost.why.empty()) {
     finding.status = Status::kInconclusive;
     finding.message = saved + " cannot be copied: " + lost.why;
+  } else if (lost.unfinished) {
+    finding.status = Status::kFail;
+    finding.cause = cause(CauseKind::kAsyncExit);
+    finding.message =
+        saved + " was acknowledged, and its files still changed afterwards: " + lost.path;
   } else if (same_path(told, lost.path)) {
     finding.status = Status::kFail;
     finding.cause = cause(CauseKind::kAsyncExit);
@@ -290,6 +310,12 @@ Finding save_finding(const Case& subject) {
     return lost_save_finding("resumed run", *seen.resumed);
   Finding finding{.check = "process.save", .subject = "saves", .message = {}};
   finding.message = "every save was where the plan says, when it was acknowledged";
+  if (seen.saved_changed_later) {
+    finding.status = Status::kWarn;
+    finding.message = "the checkpoint of " + step_text(subject.save_step()) +
+                      " changed while the reference trained on: a later save writes into it, and "
+                      "one that is cut short destroys it";
+  }
   if (!seen.reference.held_at) {
     finding.status = Status::kNotObserved;
     finding.message = "no save was seen";

@@ -40,9 +40,10 @@ enum class KillOutcome {
 /// A save that was acknowledged, or seen by its files, and could not be copied afterwards.
 struct LostSave {
   std::uint64_t step = 0;
-  std::string path;        // where the plan says that it is
-  std::string why;         // empty: nothing is there
-  std::string files = {};  // what the run's directory holds instead
+  std::string path;         // where the plan says that it is
+  std::string why;          // empty: nothing is there
+  std::string files = {};   // what the run's directory holds instead
+  bool unfinished = false;  // it was there, and changed after it was acknowledged
 };
 
 /// A save that was waited for and did not come.
@@ -69,7 +70,10 @@ struct RunRecord {
   bool guardian_lost = false;   // killed from outside: how the run ended is not known
   bool guardian_stuck = false;  // it did not obey the order to kill and was killed itself
   std::vector<std::int32_t> survivors = {};  // processes that no SIGKILL ended
-  bool disk_full = false;                    // when it ended, no further checkpoint had room
+  /// Processes that told the save that it was held at and were not there to be killed: they had
+  /// ended, or run where the tree does not reach.
+  std::vector<std::int64_t> out_of_reach = {};
+  bool disk_full = false;  // when it ended, no further checkpoint had room
 };
 
 /// A checkpoint read from disk by our own reader.
@@ -94,6 +98,10 @@ struct Observations {
   std::vector<std::string> output = {};
   /// Paths that the resumed run tells of restores -> with links resolved, where they exist.
   std::map<std::string, std::string> real_paths = {};
+  /// Whether the resumed run opened any file of the checkpoint that it was given; none: not known.
+  std::optional<bool> checkpoint_opened = {};
+  /// The reference's checkpoint of step N changed after it was saved and before its end.
+  bool saved_changed_later = false;
   /// The resumed run wrote a checkpoint of step N again, as one that begins anew does.
   bool resumed_saved_again = false;
   std::optional<RunRecord> fresh_eval = {};      // of the moved copy at N

@@ -123,6 +123,24 @@ std::vector<ProcessState> descendants(pid_t root) {
   return found;
 }
 
+std::set<std::int64_t> numbers_of(const std::vector<ProcessState>& processes) {
+  std::set<std::int64_t> numbers;
+  for (const ProcessState& process : processes) {
+    if (process.ended()) continue;
+    numbers.insert(process.pid);
+    const std::string text = read_text("/proc/" + std::to_string(process.pid) + "/status");
+    constexpr std::string_view kNames = "\nNSpid:";
+    const std::size_t begin = text.find(kNames);
+    if (begin == std::string::npos) continue;
+    const std::size_t from = begin + kNames.size();
+    std::string line = text.substr(from, text.find('\n', from) - from);
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    for (const std::string_view word : words(line))
+      if (const auto own = number(word)) numbers.insert(*own);
+  }
+  return numbers;
+}
+
 std::uint64_t freeze_descendants(pid_t root) {
   std::set<pid_t> stopped;
   for (int round = 0; round < kFreezeRoundsMax; ++round) {

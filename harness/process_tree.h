@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace ckptverify {
@@ -18,6 +19,9 @@ struct ProcessState {
 
 /// Every process below `root`, parents before their children, without `root` itself.
 std::vector<ProcessState> descendants(pid_t root);
+
+/// The numbers that those processes have, in our namespace of processes and in their own.
+std::set<std::int64_t> numbers_of(const std::vector<ProcessState>& processes);
 
 /// Sends SIGSTOP below `root` until nothing new appears; the number of processes that run no more.
 std::uint64_t freeze_descendants(pid_t root);

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <iterator>
 #include <system_error>
 
 #include "harness/file_signs.h"
@@ -217,6 +218,7 @@ void Supervisor::take_event(const Event& event, std::size_t index) {
   } else if (const auto* save = std::get_if<SaveEvent>(&event.what)) {
     tells_saves_ = true;
     begun_saves_.insert(save->step);
+    (save->point == SavePoint::kEnd ? ended_by_ : begun_by_)[save->step].insert(event.pid);
     if (save->point == SavePoint::kEnd) saves_[save->step] = index;
   }
   take_late(event);
@@ -331,10 +333,30 @@ void Supervisor::end_stuck_guardian() {
   if (!gone_ && !lost_) survivors_ = {guardian_pid_};
 }
 
+/// Who told the save that it is held at and is not in the tree that is about to be killed. A lost
+/// guardian's tree is not known.
+std::vector<std::int64_t> Supervisor::absent_tellers() const {
+  std::vector<std::int64_t> absent;
+  if (!held_at_ || gone_ || lost_) return absent;
+  const std::set<std::int64_t> present = numbers_of(descendants(guardian_pid_));
+  std::set<std::int64_t> tellers;
+  for (const Event& event : trace().events) {
+    const auto* save = std::get_if<SaveEvent>(&event.what);
+    if (save != nullptr && save->point == SavePoint::kEnd && save->step == *held_at_ &&
+        event.role == "trainer") {
+      tellers.insert(event.pid);
+    }
+  }
+  std::set_difference(tellers.begin(), tellers.end(), present.begin(), present.end(),
+                      std::back_inserter(absent));
+  return absent;
+}
+
 KillOutcome Supervisor::kill() {
   if (kill_ordered_) return outcome_;
   collect();
   status_before_kill_ = main_status_;
+  out_of_reach_ = absent_tellers();
   await_gone();
   const bool ours = !status_before_kill_ && main_status_ && WIFSIGNALED(*main_status_) &&
                     WTERMSIG(*main_status_) == SIGKILL;
@@ -395,6 +417,7 @@ RunRecord Supervisor::finish() {
   record.guardian_lost = lost_ && !guardian_stuck_;
   record.guardian_stuck = guardian_stuck_;
   record.survivors = survivors_;
+  record.out_of_reach = out_of_reach_;
   return record;
 }
 

@@ -92,6 +92,9 @@ class Supervisor {
   /// Until the main process has ended; `what` names the wait if it takes too long.
   Reached await_end(double deadline_s, const std::string& what);
 
+  /// Whether what was acknowledged at the last goal is not what was there then.
+  bool changed_since_acknowledged() const;
+
   /// SIGKILL to the whole tree, confirmed.
   KillOutcome kill();
   /// What it leaves behind is killed; then everything that was seen of it.
@@ -125,6 +128,9 @@ class Supervisor {
   bool interrupted() const;
   bool saved(const SaveGoal& goal);
   bool missed(const SaveGoal& goal) const;
+  bool acknowledged(std::uint64_t step) const;
+  void look_at_acknowledged(const SaveGoal& goal);
+  std::vector<std::int64_t> absent_tellers() const;
   void watch(const std::filesystem::path& path);
   bool quiet(const std::string& seen);
   bool saved_by_path(const SaveGoal& goal);
@@ -178,6 +184,11 @@ class Supervisor {
   Clock::time_point path_changed_;
   Clock::duration longest_gap_{};  // between two changes of it
   std::vector<pid_t> survivors_;
+  std::vector<std::int64_t> out_of_reach_;
+  std::map<std::uint64_t, std::set<std::int64_t>> begun_by_;  // processes, by step
+  std::map<std::uint64_t, std::set<std::int64_t>> ended_by_;
+  std::string acknowledged_signature_;  // of what was there at the last acknowledgement
+  std::size_t acknowledgements_ = 0;    // of the goal that is awaited
   bool guardian_stuck_ = false;
   std::string overdue_;
   std::string overdue_text_;

@@ -28,11 +28,14 @@ constexpr milliseconds kGateGrace{2000};
 
 Reached Supervisor::await_save(const SaveGoal& goal) {
   acknowledgement_told_ = false;
+  acknowledged_signature_.clear();
+  acknowledgements_ = 0;
   watch(goal.path);
   while (true) {
     collect();
     let_late_ones_pass();
-    if (!acknowledgement_told_ && saves_.contains(goal.step)) {
+    look_at_acknowledged(goal);
+    if (!acknowledgement_told_ && acknowledged(goal.step)) {
       acknowledgement_told_ = true;
       const Event& event = trace().events[saves_.at(goal.step)];
       if (goal.on_acknowledged) goal.on_acknowledged(std::get<SaveEvent>(event.what).path);
@@ -59,8 +62,33 @@ Reached Supervisor::await_save(const SaveGoal& goal) {
   }
 }
 
+/// By all that began it. Where one of them does not follow, the others may wait for it at the gate
+/// while it waits for them.
+bool Supervisor::acknowledged(std::uint64_t step) const {
+  if (!saves_.contains(step)) return false;
+  const auto begun = begun_by_.find(step);
+  if (begun == begun_by_.end() || ended()) return true;
+  const std::set<std::int64_t>& done = ended_by_.at(step);
+  return std::includes(done.begin(), done.end(), begun->second.begin(), begun->second.end()) ||
+         Clock::now() >= last_sign_ + kGateGrace;
+}
+
+/// Each rank may acknowledge its own part: what is there at the last counts.
+void Supervisor::look_at_acknowledged(const SaveGoal& goal) {
+  const auto done = ended_by_.find(goal.step);
+  if (done == ended_by_.end() || done->second.size() == acknowledgements_) return;
+  acknowledgements_ = done->second.size();
+  acknowledged_signature_ = file_signature(goal.path);
+}
+
+bool Supervisor::changed_since_acknowledged() const {
+  return !acknowledged_signature_.empty() &&
+         file_signature(watched_path_) != acknowledged_signature_;
+}
+
 bool Supervisor::saved(const SaveGoal& goal) {
-  if (saves_.contains(goal.step)) return hold(goal.step);
+  if (acknowledged(goal.step)) return hold(goal.step);
+  if (saves_.contains(goal.step)) return false;
   return !tells_saves_ && goal.complete && saved_by_path(goal);
 }
 

@@ -54,6 +54,11 @@ ckptverify_digest ckptverify_int_digest(int64_t value) {
   return digest_of(Value(std::in_place_type<std::int64_t>, value));
 }
 
+ckptverify_digest ckptverify_big_int_digest(int negative, const void* magnitude, uint64_t size) {
+  const Bytes bytes = bytes_of(magnitude, size);
+  return digest_of(ckptverify::BigInteger{negative != 0, {bytes.begin(), bytes.end()}});
+}
+
 ckptverify_digest ckptverify_float_digest(double value) {
   return digest_of(value);
 }

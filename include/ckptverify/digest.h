@@ -32,6 +32,9 @@ CKPTVERIFY_EXPORT ckptverify_digest ckptverify_tensor_digest(const char* dtype, 
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_null_digest(void);
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_bool_digest(int value);
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_int_digest(int64_t value);
+/* Of any integer: its magnitude, big-endian; leading zeros do not count. */
+CKPTVERIFY_EXPORT ckptverify_digest ckptverify_big_int_digest(int negative, const void* magnitude,
+                                                              uint64_t size);
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_float_digest(double value);
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_string_digest(const char* text, uint64_t size);
 CKPTVERIFY_EXPORT ckptverify_digest ckptverify_blob_digest(const void* data, uint64_t size);

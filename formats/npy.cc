@@ -38,6 +38,19 @@ Result<void> add_array(const std::string& path, Bytes decoded, const Run& run,
   return {};
 }
 
+/// What is wrong with an array, at a byte of the file; of a deflated one no byte of the file is it.
+Result<void> placed(Result<void> added, const ZipEntry& entry) {
+  if (added || !added.error().offset) return added;
+  Error error = std::move(added).error();
+  if (entry.deflated) {
+    error.message = "byte " + std::to_string(*error.offset) + " once decoded: " + error.message;
+    error.offset.reset();
+  } else {
+    *error.offset += entry.payload_offset;
+  }
+  return error;
+}
+
 void add_member(const ArchivePlace& place, const ZipEntry& entry, Checkpoint& checkpoint) {
   const std::string& file = checkpoint.files.front().name();
   const auto add = [&]() -> Result<void> {
@@ -54,10 +67,10 @@ void add_member(const ArchivePlace& place, const ZipEntry& entry, Checkpoint& ch
     if (!entry.deflated) {
       CKPTVERIFY_TRY(const Bytes stored,
                      slice(place.bytes, entry.payload_offset, entry.stored_size));
-      return add_array(path, stored, run, checkpoint);
+      return placed(add_array(path, stored, run, checkpoint), entry);
     }
     CKPTVERIFY_TRY(const auto decoded, zip_payload(place, entry, entry.size));
-    return add_array(path, decoded, run, checkpoint);
+    return placed(add_array(path, decoded, run, checkpoint), entry);
   };
   if (auto added = add(); !added)
     checkpoint.findings.push_back(finding_of(

@@ -3,6 +3,7 @@
 
 #include "tests/unit/formats/every_flip.h"
 #include "tests/unit/formats/format_fixture.h"
+#include "tests/unit/formats/torch_fixture.h"
 
 namespace ckptverify {
 namespace {
@@ -86,6 +87,32 @@ TEST(Npy, NamesRecordsAsNotInterpreted) {
   EXPECT_TRUE(checkpoint->entries.empty());
   ASSERT_EQ(checkpoint->uninterpreted.size(), 1U);
   EXPECT_THAT(checkpoint->uninterpreted[0], HasSubstr("[('a', '<i4'), ('b', '<f4')]"));
+}
+
+std::vector<std::string> failures_of(const Source& source) {
+  const auto checkpoint = formats().read(source);
+  EXPECT_TRUE(checkpoint) << checkpoint.error().text();
+  std::vector<std::string> failed;
+  for (const Finding& finding : checkpoint->findings)
+    if (finding.status == Status::kFail) failed.push_back(finding.message);
+  return failed;
+}
+
+TEST(Npz, PlacesWhatIsWrongWithAnArrayInTheFile) {
+  const FileBytes array =
+      array_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 9);  // one too many
+  const std::string zip = testing::small_zip({{"a.npy", std::string(as_text(Bytes(array)))}}).bytes;
+  const std::size_t payload = zip.find("\x93NUMPY");
+  const Bytes bytes = as_bytes(zip);
+  EXPECT_THAT(
+      failures_of(Source::memory("x.npz", {bytes.begin(), bytes.end()})),
+      ::testing::ElementsAre("a.npy in x.npz: byte " + std::to_string(payload + array.size() - 1) +
+                             ": bytes follow the array; found " + std::to_string(array.size()) +
+                             " bytes, expected " + std::to_string(array.size() - 1)));
+  const auto deflated = Source::open(fixture::good("npz/bad/array_too_long.npz"));
+  ASSERT_TRUE(deflated);
+  EXPECT_THAT(failures_of(*deflated),
+              ::testing::ElementsAre(HasSubstr("byte 136 once decoded: bytes follow the array")));
 }
 
 class NpzFiles : public ::testing::TestWithParam<std::string> {};

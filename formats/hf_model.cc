@@ -6,15 +6,34 @@
 //   tokenizer.json, README.md, ...         no state
 #include "formats/hf_model.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "formats/container/checkpoint_names.h"
 #include "formats/container/directory_names.h"
 #include "formats/container/model_files.h"
 
 namespace ckptverify {
 
+namespace {
+
+/// A script that names its files after components calls the weights as transformers does.
+bool has_state_beside(const Source& source) {
+  const std::vector<std::string> files = top_files(source);
+  return std::any_of(files.begin(), files.end(), [](const std::string& name) {
+    if (!has_checkpoint_extension(name)) return false;
+    const Component component = component_of_key(name.substr(0, name.rfind('.')));
+    return component != Component::kModel && component != Component::kConfig &&
+           component != Component::kOther;
+  });
+}
+
+}  // namespace
+
 bool sniff_hf_model(const Source& source) {
-  if (!source.is_directory()) return false;
+  if (!source.is_directory() || has_state_beside(source)) return false;
   const ModelFiles files = find_model_files(source);
   return files.weights || files.adapters;
 }

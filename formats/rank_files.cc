@@ -100,7 +100,7 @@ bool belong_together(const std::vector<std::string>& files) {
   if (std::any_of(files.begin(), files.end(),
                   [](const std::string& name) { return rank_name(name).has_value(); }))
     return true;
-  std::set<std::string> components;
+  std::set<std::string> components;  // named
   std::size_t others = 0;
   bool model = false;
   for (const std::string& name : files) {
@@ -112,7 +112,7 @@ bool belong_together(const std::vector<std::string>& files) {
     else if (!components.insert(numbered_name(stem, component)).second)
       return false;
   }
-  return others == 0 || (others == 1 && !model);
+  return others == 0 || (others == 1 && (!model || components.size() > 1));
 }
 
 class Reader {

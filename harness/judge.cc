@@ -248,6 +248,26 @@ std::string final_sentence(const Case& subject, const std::vector<Finding>& find
   return other.empty() ? sentence : sentence + " in " + equal + "; not in " + other;
 }
 
+/// State that most runs have and that neither the checkpoint nor the trainer shows; empty if none.
+std::string unseen_components(const Case& subject) {
+  std::string absent;
+  for (const char* name : {"optimizer", "rng", "data_cursor"}) {
+    const auto holds = [name](const StateDigests* state) {
+      return state != nullptr &&
+             std::any_of(state->begin(), state->end(), [name](const auto& component) {
+               return component_of_label(component.first) == component_named(name) &&
+                      !component.second.empty();
+             });
+    };
+    if (subject.disk == nullptr || holds(subject.disk) || holds(&subject.live)) continue;
+    absent += (absent.empty() ? "" : ", ") + std::string(name);
+  }
+  if (absent.empty()) return {};
+  return "the checkpoint has no state of: " + absent +
+         "; what the trainer keeps of it elsewhere (a cache, memory, its own directory) was not "
+         "moved away, and is lost with the machine";
+}
+
 void summarise(const Case& subject, Judgement& judgement) {
   std::vector<std::string> proven;
   const std::vector<Finding>& findings = judgement.findings;
@@ -271,6 +291,8 @@ void summarise(const Case& subject, Judgement& judgement) {
   if (!at_end.empty()) proven.push_back(std::move(at_end));
   judgement.proven = std::move(proven);
   judgement.not_proven = not_proven_sentences(findings);
+  if (std::string unseen = unseen_components(subject); !unseen.empty())
+    judgement.not_proven.push_back(std::move(unseen));
 }
 
 }  // namespace

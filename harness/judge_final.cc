@@ -234,6 +234,54 @@ std::vector<Finding> lost_since(const Case& subject) {
   return findings;
 }
 
+/// Objects of classes that are not modelled are equal or not, and nobody sees which. Among settings
+/// that is a remark, unless the class is one that draws random numbers.
+void doubt_opaque(const Case& subject, Component component, Finding& finding) {
+  if (finding.status != Status::kPass) return;
+  constexpr std::string_view kGenerators[] = {"random.Random", "Generator", "RandomState"};
+  std::vector<std::string> objects;
+  for (const auto& [label, all] : subject.seen.resumed_final->opaque)
+    if (component_of_label(label) == component)
+      objects.insert(objects.end(), all.begin(), all.end());
+  if (objects.empty()) return;
+  const bool draws = std::any_of(objects.begin(), objects.end(), [&](const std::string& object) {
+    return std::any_of(std::begin(kGenerators), std::end(kGenerators), [&](std::string_view name) {
+      return object.ends_with(std::string(name) + ")");
+    });
+  });
+  const bool remark = component == Component::kConfig || component == Component::kOther;
+  finding.status =
+      remark && !draws && !is_required(subject, component) ? Status::kWarn : Status::kInconclusive;
+  finding.message += "; " + count_text(objects.size(), "object") +
+                     " of a class that is not modelled could not be compared, the first is " +
+                     objects.front() + ": save its state as values or tensors";
+}
+
+/// Files beside the state that nobody can read are state or not; where they differ, that is open.
+std::optional<Finding> unread_finding(const Case& subject) {
+  const auto& expected = subject.seen.reference_final->unread;
+  const auto& found = subject.seen.resumed_final->unread;
+  if (expected == found) return std::nullopt;
+  Finding finding{.check = "final.files",
+                  .status = Status::kInconclusive,
+                  .subject = "files that no reader looks into",
+                  .message = {}};
+  std::set<std::string> names;
+  for (const auto* files : {&expected, &found})
+    for (const auto& [name, digest] : *files) names.insert(name);
+  std::erase_if(names, [&](const std::string& name) {
+    const auto one = expected.find(name);
+    const auto other = found.find(name);
+    return one != expected.end() && other != found.end() && one->second == other->second;
+  });
+  finding.message = "in the checkpoints at " + step_text(subject.final_step()) + " " +
+                    count_text(names.size(), "file differs", "files differ") +
+                    " that no reader looks into, the first is " + *names.begin() +
+                    "; if that is no state of the run, waive final.files in the plan";
+  for (const std::string& name : names) finding.evidence.push_back({"differs", name});
+  return finding;
+}
+
 /// A model that is the same at N, or has no element, is equal at N + M whatever became of the run.
 void doubt_idle_model(const Case& subject, Finding& finding) {
   if (finding.status != Status::kPass || !subject.seen.reference_saved) return;
@@ -267,6 +315,8 @@ void judge_final(const Case& subject, Judgement& judgement) {
   std::map<Component, std::size_t> present;
   for (const auto& [label, items] : reference) present[component_of_label(label)] += items.size();
   for (const auto& [component, difference] : differences) present.try_emplace(component, 0);
+  for (const auto& [label, objects] : seen.reference_final->opaque)
+    present.try_emplace(component_of_label(label), 0);
   const bool explained = cause_named(judgement);
   for (const auto& [component, count] : present) {
     const std::string name(component_name(component));
@@ -286,8 +336,10 @@ void judge_final(const Case& subject, Judgement& judgement) {
     if (finding.status == Status::kFail && !finding.cause && !explained && differences.size() == 1)
       finding.cause = lone_cause(component);
     if (component == Component::kModel) doubt_idle_model(subject, finding);
+    doubt_opaque(subject, component, finding);
     judgement.findings.push_back(std::move(finding));
   }
+  if (auto finding = unread_finding(subject)) judgement.findings.push_back(*std::move(finding));
   for (Finding& finding : lost_since(subject)) judgement.findings.push_back(std::move(finding));
 }
 

@@ -283,11 +283,21 @@ Finding component_finding(const Case& subject, const Places& places) {
 }
 
 /// What we could not read of a checkpoint may hold what seems to be missing.
-bool read_whole(const Case& subject) {
+bool read_whole(const Case& subject, const std::string& label) {
   const auto& findings = subject.seen.static_findings;
-  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.status == Status::kInconclusive;
-  });
+  const auto& record = subject.seen.restored_reference ? subject.seen.reference_saved
+                                                       : subject.seen.interrupted_saved;
+  return std::none_of(
+             findings.begin(), findings.end(),
+             [](const Finding& finding) { return finding.status == Status::kInconclusive; }) &&
+         (!record || (record->unread.empty() && !record->opaque.contains(label) &&
+                      !record->opaque.contains("other")));
+}
+
+/// Some of it lies on disk under other names, so that the rest may too.
+bool lies_elsewhere(const Case& subject, const std::string& label) {
+  return std::any_of(subject.misplaced.begin(), subject.misplaced.end(),
+                     [&](const Misplaced& entry) { return entry.told_label == label; });
 }
 
 bool lacks_entries(const Places& places) {
@@ -302,9 +312,12 @@ bool lacks_entries(const Places& places) {
 /// not held against the checkpoint.
 Finding soften(const Case& subject, const Places& places, Finding finding) {
   if (finding.status != Status::kFail) return finding;
-  if (!read_whole(subject) && lacks_entries(places)) {
+  const bool whole = read_whole(subject, places.label);
+  if ((!whole || lies_elsewhere(subject, places.label)) && lacks_entries(places)) {
     finding.status = Status::kInconclusive;
-    finding.message += "; the checkpoint could not be read whole, so that is open";
+    finding.message += whole
+                           ? "; other entries of it lie on disk under other names, so that is open"
+                           : "; the checkpoint could not be read whole, so that is open";
     finding.cause.reset();
     return finding;
   }

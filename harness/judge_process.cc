@@ -85,6 +85,19 @@ void end_well(Finding& finding, const RunRecord& run) {
   attach_log(finding, run);
 }
 
+bool same_path(const std::string& path, const std::string& other) {
+  return std::filesystem::path(path).lexically_normal() ==
+         std::filesystem::path(other).lexically_normal();
+}
+
+/// Where the trainer said that it saved that step; empty if it did not.
+std::string acknowledged_path(const RunRecord& run, std::uint64_t step) {
+  for (const Event& event : run.trace.events)
+    if (const auto* save = std::get_if<SaveEvent>(&event.what))
+      if (save->point == SavePoint::kEnd && save->step == step) return save->path;
+  return {};
+}
+
 Finding reference_finding(const Case& subject) {
   Finding finding{.check = "process.reference", .subject = "reference run", .message = {}};
   const std::string target = step_text(subject.final_step());
@@ -92,7 +105,13 @@ Finding reference_finding(const Case& subject) {
     finding.status = Status::kInconclusive;
     finding.message = "the reference run was ended at " +
                       step_text(subject.seen.reference.lost_save->step) +
-                      ", where its save left nothing to compare with";
+                      ", where its save left nothing to compare with at " +
+                      subject.seen.reference.lost_save->path;
+    const std::string told =
+        acknowledged_path(subject.seen.reference, subject.seen.reference.lost_save->step);
+    if (!told.empty() && !same_path(told, subject.seen.reference.lost_save->path))
+      finding.message +=
+          "; the trainer says that it saved to " + told + ": correct the plan's checkpoints.path";
     return finding;
   }
   if (reached(subject.reference, subject.final_step())) {
@@ -260,19 +279,6 @@ std::optional<Finding> continue_finding(const Case& subject) {
   if (run->missed_save) finding.message += "; " + instead_of(*run, *run->missed_save);
   attach_log(finding, *run);
   return finding;
-}
-
-bool same_path(const std::string& path, const std::string& other) {
-  return std::filesystem::path(path).lexically_normal() ==
-         std::filesystem::path(other).lexically_normal();
-}
-
-/// Where the trainer said that it saved that step; empty if it did not.
-std::string acknowledged_path(const RunRecord& run, std::uint64_t step) {
-  for (const Event& event : run.trace.events)
-    if (const auto* save = std::get_if<SaveEvent>(&event.what))
-      if (save->point == SavePoint::kEnd && save->step == step) return save->path;
-  return {};
 }
 
 /// A save that left nothing to look at; an acknowledged one that is not there is lost.

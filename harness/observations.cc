@@ -32,6 +32,30 @@ StateItem item_of(const Node& node, const Digest& digest) {
 
 }  // namespace
 
+namespace {
+
+/// The first class in a node that is not modelled; empty if there is none.
+std::string opaque_class(const Node& node) {
+  if (const auto* opaque = std::get_if<Opaque>(&node)) return opaque->type;
+  if (const auto* composite = std::get_if<std::shared_ptr<const Composite>>(&node))
+    for (const auto& [name, part] : (*composite)->parts)
+      if (std::string type = opaque_class(part); !type.empty()) return type;
+  return {};
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<std::string>> opaque_objects(const Checkpoint& checkpoint) {
+  std::map<std::string, std::vector<std::string>> objects;
+  for (const Entry& entry : checkpoint.entries) {
+    const std::string type = opaque_class(entry.node);
+    if (type.empty()) continue;
+    objects[component_label(entry)].push_back(std::string(relative_path(entry)) + " (" + type +
+                                              ")");
+  }
+  return objects;
+}
+
 StateDigests state_digests(const StateEvent& event) {
   StateDigests digests;
   for (const auto& [component, state] : event.components) {

@@ -30,6 +30,9 @@ using StateDigests = std::map<std::string, std::map<std::string, StateItem>>;
 StateDigests state_digests(const StateEvent& event);
 StateDigests state_digests(const Checkpoint& checkpoint, const Fingerprint& fingerprint);
 
+/// Of a checkpoint: what its digests leave out.
+std::map<std::string, std::vector<std::string>> opaque_objects(const Checkpoint& checkpoint);
+
 enum class KillOutcome {
   kNotSent,
   kConfirmed,    // ended by our SIGKILL, and no process of the tree is left
@@ -81,6 +84,9 @@ struct CheckpointRecord {
   std::string format;
   Fingerprint fingerprint;
   StateDigests digests;
+  /// Component label -> "path (class)" of objects that are not modelled and so not compared.
+  std::map<std::string, std::vector<std::string>> opaque = {};
+  std::map<std::string, Digest> unread = {};  // file -> digest, of those that no reader looks into
 };
 
 struct Observations {

@@ -49,14 +49,33 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return row.back();
 }
 
+/// "step:07": the name, and the digits that its number has at least.
+struct Placeholder {
+  std::string name;
+  std::size_t width = 0;
+};
+
+Result<Placeholder> placeholder_of(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return Placeholder{text};
+  const std::string width = text.substr(colon + 1);
+  const bool digits = width.size() == 2 && width[0] == '0' && width[1] >= '1' && width[1] <= '9';
+  if (!digits) {
+    return Error{ErrorKind::kUsage, "a width that cannot be read in {" + text +
+                                        "}; expected one of 01 to 09, such as {step:07}"};
+  }
+  return Placeholder{text.substr(0, colon), static_cast<std::size_t>(width[1] - '0')};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> placeholder_names(std::string_view text) {
   std::vector<std::string> names;
   CKPTVERIFY_TRY_VOID(scan(
       text, [](std::string_view) {},
-      [&](const std::string& name) -> Result<void> {
-        names.push_back(name);
+      [&](const std::string& inside) -> Result<void> {
+        CKPTVERIFY_TRY(const Placeholder placeholder, placeholder_of(inside));
+        names.push_back(placeholder.name);
         return {};
       }));
   return names;
@@ -66,9 +85,11 @@ Result<std::string> fill_placeholders(std::string_view text, const PlaceholderVa
   std::string filled;
   CKPTVERIFY_TRY_VOID(scan(
       text, [&](std::string_view part) { filled += part; },
-      [&](const std::string& name) -> Result<void> {
-        const std::optional<std::string> found = value(name);
-        if (!found) return Error{ErrorKind::kUsage, "unknown placeholder {" + name + "}"};
+      [&](const std::string& inside) -> Result<void> {
+        CKPTVERIFY_TRY(const auto placeholder, placeholder_of(inside));
+        const std::optional<std::string> found = value(placeholder.name);
+        if (!found) return Error{ErrorKind::kUsage, "unknown placeholder {" + inside + "}"};
+        filled.append(placeholder.width - std::min(placeholder.width, found->size()), '0');
         filled += *found;
         return {};
       }));

@@ -1,4 +1,5 @@
-// Text with {names} in it. `{{` and `}}` stand for the braces themselves.
+// Text with {names} in it. `{{` and `}}` stand for the braces themselves; {step:07} fills a number
+// up with zeros to that many digits.
 #pragma once
 
 #include <functional>

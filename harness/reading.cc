@@ -11,6 +11,12 @@ Result<void> read_into(Reading& reading, const Reader& reader, const std::filesy
   CKPTVERIFY_TRY(Checkpoint checkpoint, read_checkpoint(reader, path));
   reading.checkpoint = std::move(checkpoint);
   CKPTVERIFY_TRY(reading.fingerprint, fingerprint(*reading.checkpoint, reader.threads));
+  if (reading.checkpoint->unread.empty()) return {};
+  CKPTVERIFY_TRY(const Source source, Source::open(path));
+  for (const std::string& name : reading.checkpoint->unread) {
+    const auto file = source.member(name);
+    if (file) reading.unread.emplace(name, hash_bytes(file->bytes()));
+  }
   return {};
 }
 
@@ -38,7 +44,9 @@ std::optional<CheckpointRecord> checkpoint_record(const Reading& reading) {
   if (!reading.checkpoint || !reading.fingerprint) return std::nullopt;
   return CheckpointRecord{.format = reading.checkpoint->format,
                           .fingerprint = *reading.fingerprint,
-                          .digests = state_digests(*reading.checkpoint, *reading.fingerprint)};
+                          .digests = state_digests(*reading.checkpoint, *reading.fingerprint),
+                          .opaque = opaque_objects(*reading.checkpoint),
+                          .unread = reading.unread};
 }
 
 std::future<std::optional<Comparison>> start_comparison(std::shared_ptr<const Reading> first,

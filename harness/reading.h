@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -18,6 +19,7 @@ namespace ckptverify {
 struct Reading {
   std::optional<Checkpoint> checkpoint = {};
   std::optional<Fingerprint> fingerprint = {};
+  std::map<std::string, Digest> unread = {};  // files that no reader looks into
   std::optional<Error> error = {};
 };
 

@@ -28,7 +28,8 @@ MAY_INCLUDE = {
 # External library -> the one file, pair or folder of the tool that includes it.
 OWNER = {
     r"CLI/": "src/cli/",
-    r"boost/": "harness/launch.",
+    r"boost/tokenizer": "src/cli/init.",
+    r"boost/(?!tokenizer)": "harness/launch.",
     r"toml\+\+/": "harness/toml_file.",
     r"nlohmann/": "src/json.cc",
     r"xxhash": "src/fingerprint.cc",

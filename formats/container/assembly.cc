@@ -201,6 +201,7 @@ Checkpoint Assembly::finish() && {
   std::vector<std::string> strays;
   for (const std::string& member : directory_.members())
     if (!used_.contains(member)) strays.push_back(member);
+  checkpoint_.unread = strays;
   for (std::size_t i = 0; i < std::min(strays.size(), kStraysShownMax); ++i)
     warn(strays[i], "belongs to nothing that is known of this layout");
   if (strays.size() > kStraysShownMax)

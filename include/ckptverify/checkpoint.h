@@ -83,6 +83,7 @@ struct Checkpoint {
   std::vector<StoredChecksum> checksums;
   std::vector<Finding> findings;           // what the reader noticed and read on
   std::vector<std::string> uninterpreted;  // what it could not interpret: never clean, inconclusive
+  std::vector<std::string> unread = {};    // files of its directory that no reader looked into
 };
 
 /// Sorts the entries, tells two of one path apart by a suffix, and notes that as a finding.

@@ -193,7 +193,7 @@ Finding examine_events() {
 /// One path for all saves: which of them is there is known only of a trainer that tells its saves.
 Finding examine_checkpoints(const Plan& plan) {
   Finding finding{.check = "plan.checkpoints", .message = plan.checkpoint_pattern};
-  if (plan.checkpoint_pattern.find("{step}") != std::string::npos) return finding;
+  if (plan.checkpoint_pattern.find("{step") != std::string::npos) return finding;
   finding.status = Status::kWarn;
   finding.message +=
       ": every save has the same path, without {step}; let the trainer tell its saves by save_end, "

@@ -37,12 +37,22 @@ bool is_noisy(const Report& report) {
 constexpr std::string_view kEvents =
     " A pass also needs events, a few lines in the trainer: docs/trainer-contract.md.";
 
+/// With an error, or by a signal that was not ours.
+bool ended_by_itself(const Finding& finding) {
+  return std::any_of(finding.evidence.begin(), finding.evidence.end(), [](const Evidence& one) {
+    const bool failed = one.value.starts_with("exit ") && one.value != "exit 0";
+    return one.name == "exit" && (failed || one.value.starts_with("not started"));
+  });
+}
+
 /// What helps where one check could not tell.
 std::string inconclusive_step(const Report& report, const Finding& finding) {
   const std::string_view check = finding.check;
   if (check == "process.gate")
     return "Nothing of a run that was broken off counts. Remove what stopped it and run the gate "
            "again.";
+  if (check == "process.reference" && ended_by_itself(finding))
+    return "Look at the end of the reference's output: it ended by itself before that save.";
   if (check == "process.reference")
     return finding.message.find("the plan's") != std::string::npos
                ? "Correct checkpoints.path or [steps] of the plan, or where and when the trainer "

@@ -54,6 +54,13 @@ class Collection(unittest.TestCase):
         failed = [check["id"] for check in report["checks"] if check["status"] == "fail"]
         self.assertEqual(failed, ["static.collection", "static.container"])
 
+    def test_what_the_pick_lacks_is_the_cause(self):
+        shutil.copytree(RUN, self.folder / "run")
+        (self.folder / "run" / "checkpoint-10" / "optimizer.pt").unlink()
+        done = run("check", self.folder / "run", "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([cause["id"] for cause in json.loads(done.stdout)["causes"]], ["opt-lost"])
+
     def test_other_commands_ask_for_one_of_them(self):
         done = run("hash", RUN)
         self.assertEqual(done.returncode, 64)

@@ -65,6 +65,24 @@ class FirstSteps(unittest.TestCase):
             self.assertIn("; nothing was written\n", done.stderr)
             self.assertFalse(plan.exists(), words)
 
+    def test_init_takes_a_command_in_quotes(self):
+        plan = self.folder / "plan.toml"
+        done = run("init", plan, "--train", "true 'train it.py' --run-dir {run_dir}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('train = ["true", "train it.py", "--run-dir", "{run_dir}"]', plan.read_text())
+        done = run("init", self.folder / "b.toml", "--train", "python3", "train.py", "--run-dir", "{run_dir}")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("put a command in quotes: --train 'python3 train.py --run-dir {run_dir}'", done.stderr)
+
+    def test_a_command_in_one_word_is_not_started(self):
+        plan = self.folder / "plan.toml"
+        self.assertEqual(run("init", plan, "--train", "true", "{run_dir}").returncode, 0)
+        plan.write_text(plan.read_text().replace('["true", "{run_dir}"]', '["true {run_dir}"]'))
+        for command in ("doctor", "run"):
+            done = run(command, plan, *(["--out", self.folder / "out"] if command == "run" else []))
+            self.assertEqual(done.returncode, {"doctor": 1, "run": 64}[command], done.stdout + done.stderr)
+            self.assertIn("a command is a list of its words", " ".join((done.stdout + done.stderr).split()))
+
     def test_repeat_works_from_anywhere(self):
         shutil.copy(ODD, self.folder / "plan.toml")
         out = self.folder / "out"

@@ -66,6 +66,9 @@ void expect_same_run(const Observations& seen) {
   ASSERT_TRUE(seen.final_difference);
   EXPECT_TRUE(seen.final_difference->equal());
   EXPECT_GT(seen.final_difference->compared_count, 8U);
+  EXPECT_EQ(seen.checkpoint_opened, true);
+  EXPECT_THAT(seen.interrupted.out_of_reach, IsEmpty());
+  EXPECT_FALSE(seen.saved_changed_later);
 }
 
 TEST(Experiment, SeesANormalTrainerThroughToTheEnd) {
@@ -308,6 +311,42 @@ TEST(Experiment, ResolvesTheLinksOfWhatATrainerSaysThatItRestored) {
   ASSERT_TRUE(seen.real_paths.contains("link/checkpoints/step-5"));
   EXPECT_EQ(seen.real_paths.at("link/checkpoints/step-5"),
             std::filesystem::canonical(directory.path() / "out/away/reference/checkpoints/step-5"));
+}
+
+/// A trainer without holds that tells its save and then does what the words say.
+ExperimentRecord told_and_then(const std::string& words, const Directory& directory,
+                               const std::string& mark) {
+  Plan plan = odd_plan("normal", mark);
+  plan.deadlines.step_s = 1;  // nothing comes after that save
+  plan.train = {
+      "/bin/sh", "-c",
+      "p=\"$0/checkpoints/step-5\"; mkdir -p \"$p\"; echo early > \"$p/file\"; echo "
+      "'{{\"schema\":\"ckptverify.event/1\",\"seq\":0,\"pid\":'$$',\"rank\":0,\"world\":1,"
+      "\"t_mono_ns\":1,\"role\":\"trainer\",\"type\":\"save_end\",\"step\":5,\"path\":\"'"
+      "\"$p\"'\"}}' >> \"$CKPTVERIFY_EVENTS\"; " +
+          words,
+      "{run_dir}"};
+  auto record = run_experiment(
+      plan, formats(),
+      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
+  EXPECT_TRUE(record) << record.error().text();
+  EXPECT_THAT(marked_processes(mark), IsEmpty());
+  return record ? *std::move(record) : ExperimentRecord{};
+}
+
+TEST(Experiment, LosesASaveWhoseFilesChangeAfterItsAcknowledgement) {
+  const Directory directory;
+  const ExperimentRecord record =
+      told_and_then("sleep 0.5; echo late >> \"$p/file\"; exec sleep 300", directory, new_mark());
+  const auto& lost = record.observations.reference.lost_save;
+  ASSERT_TRUE(lost);
+  EXPECT_TRUE(lost->unfinished);
+}
+
+TEST(Experiment, LosesNoSaveWhoseFilesStay) {
+  const Directory directory;
+  const ExperimentRecord record = told_and_then("sleep 0.5; exec sleep 300", directory, new_mark());
+  EXPECT_FALSE(record.observations.reference.lost_save);
 }
 
 TEST(Experiment, LosesASaveWhoseFilesComeAfterItsAcknowledgement) {

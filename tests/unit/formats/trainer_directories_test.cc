@@ -17,6 +17,7 @@ using fixture::FileBytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using Directory = std::map<std::string, FileBytes>;
 
 Directory load(const std::string& relative) {
@@ -294,6 +295,37 @@ TEST(RankFiles, NamesComponentsAfterTheirFiles) {
   EXPECT_NE(find_entry(*checkpoint, "model.0.weight"), nullptr);
   EXPECT_NE(find_entry(*checkpoint, "optimizer.state.0.exp_avg"), nullptr);
   EXPECT_NE(find_entry(*checkpoint, "rng.1.cpu"), nullptr);
+}
+
+FileBytes safetensors_of(const std::string& name) {
+  std::string header =
+      "{\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return bytes_of(file + header + "\x01\x02\x03\x04");
+}
+
+TEST(RankFiles, ReadsTheStateBesideWeightsThatAreNamedAsTransformersDoes) {
+  const Directory directory = {{"model.safetensors", safetensors_of("w")},
+                               {"optimizer.safetensors", safetensors_of("momentum.w")},
+                               {"rest.safetensors", safetensors_of("ema.w")},
+                               {"state.json", bytes_of("{\"step\": 5}")},
+                               {"sampler.txt", bytes_of("80")}};
+  const auto checkpoint = read(directory);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(checkpoint->format, "rank-files");
+  EXPECT_THAT(bad_messages(checkpoint), IsEmpty());
+  const auto component = [&](const std::string& path) {
+    const Entry* entry = find_entry(*checkpoint, path);
+    return entry == nullptr ? "nothing" : component_name(entry->component);
+  };
+  EXPECT_EQ(component("model.w"), "model");
+  EXPECT_EQ(component("optimizer.momentum.w"), "optimizer");
+  EXPECT_THAT(checkpoint->unread, ElementsAre("sampler.txt"));
+  Directory cut = directory;
+  cut["optimizer.safetensors"].resize(20);
+  EXPECT_THAT(bad_messages(read(cut)), Not(IsEmpty()));
 }
 
 TEST(RankFiles, TellsASecondStateOfOneKindByItsName) {

@@ -264,6 +264,38 @@ TEST(JudgeResave, SecondCheckpointsThatNobodyCanReadAreNoPass) {
   EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
 }
 
+TEST(JudgeProcess, ARestoreThatOpensNothingOfItsCheckpointIsAWrongStart) {
+  Observations seen = healthy();
+  seen.checkpoint_opened = true;
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);
+  seen.checkpoint_opened = false;
+  EXPECT_EQ(finding(judged(seen), "process.restore").status, Status::kFail);
+  EXPECT_THAT(causes(judged(seen)), ElementsAre("wrong-start"));
+}
+
+TEST(JudgeProcess, AKillThatDidNotReachWhoToldTheSaveProvesNothing) {
+  Observations seen = healthy();
+  seen.interrupted.out_of_reach = {71};
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+  EXPECT_THAT(finding(judged(seen), "process.kill").message,
+              HasSubstr("process 71, which told the save at step 5, was not there to be killed"));
+}
+
+TEST(JudgeProcess, ASaveThatGoesOnAfterItsAcknowledgementFails) {
+  Observations seen = healthy();
+  seen.interrupted.lost_save = {
+      .step = kSaved, .path = "/run/step-5", .why = {}, .unfinished = true};
+  EXPECT_THAT(causes(judged(seen)), ElementsAre("async-exit"));
+  EXPECT_THAT(finding(judged(seen), "process.save").message,
+              HasSubstr("its files still changed afterwards: /run/step-5"));
+}
+
+TEST(JudgeProcess, ASaveThatWritesIntoAnEarlierOneIsToldOf) {
+  Observations seen = healthy();
+  seen.saved_changed_later = true;
+  EXPECT_EQ(finding(judged(seen), "process.save").status, Status::kWarn);
+}
+
 TEST(JudgeResave, SecondSavesThatAreStaleAlikeFail) {
   Observations seen = healthy();
   for (auto* saved : {&*seen.reference_final, &*seen.resumed_final})

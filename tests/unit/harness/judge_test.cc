@@ -317,6 +317,49 @@ TEST(Judge, AModelThatDoesNotMoveProvesNothingByBeingEqual) {
   EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
 }
 
+TEST(Judge, ObjectsThatNobodyComparesAreNotCalledEqual) {
+  Observations seen = healthy();
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->opaque["optimizer"] = {"state (optax.ScaleByAdamState)"};
+  Judgement judgement = judged(seen);
+  EXPECT_EQ(verdict(judgement), Verdict::kInconclusive);
+  EXPECT_THAT(finding(judgement, "final.optimizer").message,
+              HasSubstr("1 object of a class that is not modelled could not be compared, the first "
+                        "is state (optax.ScaleByAdamState)"));
+  seen = healthy();
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->opaque["config"] = {"arguments (argparse.Namespace)"};
+  judgement = judged(seen);
+  EXPECT_EQ(finding(judgement, "final.config").status, Status::kWarn);
+  EXPECT_EQ(verdict(judgement), Verdict::kPass);
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->opaque = {{"other", {"sampler (random.Random)"}}};
+  EXPECT_EQ(finding(judged(seen), "final.other").status, Status::kInconclusive);
+}
+
+TEST(Judge, FilesThatNobodyReadsAreComparedAsBytes) {
+  Observations seen = healthy();
+  for (auto* record : {&seen.reference_final, &seen.resumed_final})
+    (*record)->unread = {{"sampler.txt", mark("80")}, {"notes.txt", mark("same")}};
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kPass);
+  seen.resumed_final->unread["sampler.txt"] = mark("40");
+  EXPECT_EQ(verdict(judged(seen)), Verdict::kInconclusive);
+  EXPECT_THAT(finding(judged(seen), "final.files").message,
+              HasSubstr("1 file differs that no reader looks into, the first is sampler.txt"));
+}
+
+TEST(Judge, WhatMayLieInAnUnreadFileOrObjectIsNotCalledMissing) {
+  for (const bool file : {true, false}) {
+    Observations seen = healthy();
+    disk(seen).erase("optimizer");
+    if (file)
+      seen.interrupted_saved->unread = {{"optimizer.bin", mark("optimizer")}};
+    else
+      seen.interrupted_saved->opaque["optimizer"] = {"state (optax.ScaleByAdamState)"};
+    EXPECT_EQ(finding(judged(seen), "identity.optimizer").status, Status::kInconclusive);
+  }
+}
+
 TEST(Judge, TensorsAmongTheSettingsAreNoSettings) {
   Observations seen = healthy();
   const StateItem before{.digest = mark("mask"), .text = "", .is_tensor = true};

@@ -84,6 +84,15 @@ TEST(JudgeUnseen, WhatIsRightInTheEndIsNotLeftToSuspect) {
   EXPECT_THAT(suspects, Not(HasSubstr("identity.rng")));
 }
 
+TEST(JudgeUnseen, StateThatNobodyShowsIsSaidNotToBeProven) {
+  Observations seen = without_events();
+  for (auto* saved :
+       {&seen.reference_saved, &seen.interrupted_saved, &seen.reference_final, &seen.resumed_final})
+    (*saved)->digests.erase("optimizer");
+  EXPECT_THAT(judged(seen).not_proven,
+              Contains(StartsWith("the checkpoint has no state of: optimizer; what the trainer")));
+}
+
 TEST(JudgeUnseen, FirstStepWithoutARestoredEventClaimsNoRestore) {
   Observations seen = healthy();
   drop_restored_event(*seen.resumed);

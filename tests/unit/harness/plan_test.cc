@@ -125,6 +125,19 @@ TEST_F(PlanFile, ExpandsPlaceholdersOnce) {
   EXPECT_FALSE(expand(*plan, {"{nothing}"}, {}));
 }
 
+TEST_F(PlanFile, FillsNumbersUpWithZeros) {
+  const auto plan = load(kMinimal, {});
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto words = expand(*plan, {"iter_{step:07}", "{step:02}"}, {{"step", "125"}});
+  ASSERT_TRUE(words) << words.error().text();
+  EXPECT_THAT(*words, ElementsAre("iter_0000125", "125"));
+  for (const char* word : {"{step:7}", "{step:}", "{step:00}", "{step:012}", "{step:0x}"}) {
+    const auto refused = expand(*plan, {word}, {{"step", "125"}});
+    ASSERT_FALSE(refused) << word;
+    EXPECT_THAT(refused.error().text(), HasSubstr("expected one of 01 to 09, such as {step:07}"));
+  }
+}
+
 TEST_F(PlanFile, NamesTheNearestKey) {
   EXPECT_EQ(mistake(with(kMinimal, "horizon =", "horizn =")),
             ":14:1: unknown key 'horizn'; expected 'horizon'");

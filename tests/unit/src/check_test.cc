@@ -99,6 +99,28 @@ TEST(Check, WarnsOfUnverifiableBytes) {
   EXPECT_EQ(verdict_of(check_checkpoint(checkpoint)), Verdict::kPass);
 }
 
+TEST(Check, GroupsUnverifiableBytesOfOneKind) {
+  Checkpoint checkpoint = training_state().build(9);
+  for (const std::uint64_t offset : {8U, 11U, 14U})
+    checkpoint.coverage.own(
+        {.range = {.offset = offset, .size = 2}, .owner = Owner::kUnverifiable, .label = "idle"});
+  const auto findings = findings_of(checkpoint, "static.unverifiable");
+  EXPECT_EQ(evidence_of(findings[0], "idle"),
+            "6 bytes in 3 places, the first at memory.bin: byte 8, 2 bytes");
+}
+
+TEST(Check, ClaimsNothingOfACheckpointOfWhichNothingIsLeft) {
+  Checkpoint checkpoint;
+  checkpoint.findings.push_back({.check = "static.container",
+                                 .status = Status::kFail,
+                                 .cause = Cause{.kind = CauseKind::kShardMissing, .component = {}},
+                                 .subject = "__1_0.distcp",
+                                 .message = "file is missing"});
+  EXPECT_THAT(outcomes(findings_of(checkpoint, "static.components")), ElementsAre("not-observed"));
+  EXPECT_THAT(outcomes(findings_of(checkpoint, "static.interpreted")), ElementsAre("not-observed"));
+  EXPECT_FALSE(check_and_fingerprint(checkpoint, {}).fingerprint);
+}
+
 TEST(Check, WarnsOfNanAndInfinityWithTheirPlace) {
   MemoryCheckpoint state = training_state();
   const float infinity = std::numeric_limits<float>::infinity();

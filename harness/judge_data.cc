@@ -186,8 +186,9 @@ bool moves(const StateDigests& before, const StateDigests& after,
     if (component_of_label(label) != Component::kRng || later == nullptr) continue;
     for (const auto& [path, item] : items) {
       const auto twin = later->find(path);
-      if (paths.contains(path) && twin != later->end() && twin->second.digest != item.digest)
-        return true;
+      // Comparisons of whole checkpoints name entries from their top.
+      const bool meant = paths.contains(path) || paths.contains(item.root + path);
+      if (meant && twin != later->end() && twin->second.digest != item.digest) return true;
     }
   }
   return false;

@@ -100,8 +100,8 @@ class FirstGates(unittest.TestCase):
         self.assertLess(printed.count("was not seen"), 8)
         report, _ = self.gate(SILENT + BEGIN_ANEW)
         restore = self.check(report, "process.restore")
-        self.assertEqual(restore["status"], "inconclusive")
-        self.assertIn("wrote a checkpoint of step 5 again", restore["message"])
+        self.assertEqual((restore["status"], restore["cause"]), ("fail", "wrong-start"))
+        self.assertIn("never opened a file of the checkpoint that it was given", restore["message"])
 
     def test_a_crash_at_the_restore_says_so_where_the_cause_stands(self):
         report, printed = self.gate(CRASH)

@@ -227,6 +227,12 @@ TEST(Judge, RandomStateThatMovesOnDiskIsUsedWhateverTheStepsTell) {
       event->rng = {{"torch", mark("still")}, {"cxx", mark("still")}};
   set_entry(restored(seen), "rng", "torch", "other");
   EXPECT_EQ(finding(judged(seen), "identity.rng").status, Status::kFail);
+  for (auto* saved : {&seen.reference_saved, &seen.reference_final})
+    (*saved)->digests["rng"].at("torch").root = "rng.";
+  seen.final_difference.emplace();
+  seen.final_difference->differences = {
+      {.path = "rng.torch", .component = Component::kRng, .kind = DifferenceKind::kValue}};
+  EXPECT_EQ(finding(judged(seen), "final.rng").status, Status::kFail);
 }
 
 TEST(Judge, RandomStateOfASourceThatNobodyTellsIsNotUnused) {

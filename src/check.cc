@@ -236,7 +236,10 @@ CheckResult check_and_fingerprint(const Checkpoint& checkpoint, const CheckOptio
   add(component_findings(checkpoint, options.required));
   add(checkpoint.findings);
   auto digests = fingerprint_of(checkpoint, read, pass);
-  if (digests && !lacks_parts(checkpoint)) result.fingerprint = *std::move(digests);
+  // Of what is left, or of nothing at all, it would be another state's.
+  const bool any = digests && std::any_of(digests->entries.begin(), digests->entries.end(),
+                                          [](const auto& digest) { return digest.has_value(); });
+  if (any && !lacks_parts(checkpoint)) result.fingerprint = *std::move(digests);
   return result;
 }
 

@@ -317,7 +317,7 @@ TEST(Experiment, ResolvesTheLinksOfWhatATrainerSaysThatItRestored) {
 ExperimentRecord told_and_then(const std::string& words, const Directory& directory,
                                const std::string& mark) {
   Plan plan = odd_plan("normal", mark);
-  plan.deadlines.step_s = 1;  // nothing comes after that save
+  plan.deadlines.step_s = 5;  // nothing comes after that save
   plan.train = {
       "/bin/sh", "-c",
       "p=\"$0/checkpoints/step-5\"; mkdir -p \"$p\"; echo early > \"$p/file\"; echo "

@@ -54,27 +54,37 @@ Disorder restarts(const Trace& trace) {
   return disorder;
 }
 
+/// What one process told: the numbers, and the first event.
+struct Teller {
+  std::set<std::uint64_t> numbers = {};
+  const Event* first = nullptr;
+};
+using Tellers = std::map<std::int64_t, Teller>;
+
+/// A worker that was forked goes on with its parent's numbers.
+bool went_on_after_fork(const Tellers& tellers, std::int64_t pid) {
+  const Teller& own = tellers.at(pid);
+  const std::uint64_t first = *own.numbers.begin();
+  return first > 0 && std::any_of(tellers.begin(), tellers.end(), [&](const auto& other) {
+           return other.first != pid && other.second.first->rank == own.first->rank &&
+                  other.second.numbers.contains(first - 1);
+         });
+}
+
 /// Numbers that a process left out.
 Disorder lost_events(const Trace& trace) {
   Disorder disorder;
-  std::map<std::int64_t, std::set<std::uint64_t>> told;
-  std::map<std::int64_t, const Event*> of;
+  Tellers tellers;
   for (const Event& event : trace.events) {
-    told[event.pid].insert(event.seq);
-    of.try_emplace(event.pid, &event);
+    Teller& teller = tellers[event.pid];
+    teller.numbers.insert(event.seq);
+    if (teller.first == nullptr) teller.first = &event;
   }
-  for (const auto& [pid, numbers] : told) {
-    // A worker that was forked goes on with its parent's numbers.
-    const std::uint64_t first = *numbers.begin();
-    const bool forked = first > 0 && std::any_of(told.begin(), told.end(), [&](const auto& other) {
-                          return other.first != pid &&
-                                 of.at(other.first)->rank == of.at(pid)->rank &&
-                                 other.second.contains(first - 1);
-                        });
-    std::uint64_t expected = forked ? first : 0;
-    for (const std::uint64_t number : numbers) {
+  for (const auto& [pid, teller] : tellers) {
+    std::uint64_t expected = went_on_after_fork(tellers, pid) ? *teller.numbers.begin() : 0;
+    for (const std::uint64_t number : teller.numbers) {
       if (number != expected)
-        disorder.note("seq " + std::to_string(expected) + " of " + process_text(*of.at(pid)));
+        disorder.note("seq " + std::to_string(expected) + " of " + process_text(*teller.first));
       expected = number + 1;
     }
   }

@@ -126,7 +126,7 @@ struct SameLabel {
 };
 
 std::string same_text(const Checkpoint& checkpoint, const SameLabel& same) {
-  const std::string first = range_text(checkpoint, same.first);
+  std::string first = range_text(checkpoint, same.first);
   if (same.ranges == 1) return first;
   return count_text(same.bytes, "byte") + " in " + count_text(same.ranges, "place") +
          ", the first at " + first;

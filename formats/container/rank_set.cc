@@ -38,7 +38,7 @@ void check_ranks(Assembly& assembly, const std::vector<RankFile>& files, std::ui
   const std::string_view before = std::string_view(subject).substr(0, subject.find('*'));
   if (!files.empty() && before.size() < subject.size())
     message += "; the first missing is " + with_number(files.front().name, before, holes.first);
-  assembly.fail(CauseKind::kShardMissing, subject, std::move(message),
+  assembly.fail(CauseKind::kShardMissing, subject, message,
                 {{"first missing rank", std::to_string(holes.first)}});
 }
 

@@ -164,6 +164,12 @@ std::vector<pid_t> Supervisor::orphans(bool kill) const {
 
 void Supervisor::sweep_orphans() {
   const auto until = Clock::now() + duration(options_.deadlines.kill_s);
+  // Its reports end before it does, and only then its children are ours.
+  for (siginfo_t ended = {}; ended.si_pid == 0 && Clock::now() < until;) {
+    if (::waitid(P_PID, static_cast<id_t>(guardian_pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
+      break;
+    if (ended.si_pid == 0) (void)::poll(nullptr, 0, 1);
+  }
   // Also after the last: its children come to us next.
   while (!orphans(true).empty() && Clock::now() < until) {
     (void)::poll(nullptr, 0, 1);  // the kernel has yet to end them

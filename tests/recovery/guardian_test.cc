@@ -116,6 +116,7 @@ void harness_dies_by(int signal) {
   const pid_t harness = ::fork();
   ASSERT_GE(harness, 0);
   if (harness == 0) {
+    ::signal(signal, SIG_DFL);  // a shell's background job is born ignoring SIGINT
     auto trainer =
         Supervisor::start(script(directory.path(), "setsid sleep 300 & echo up; sleep 300", mark));
     while (true) ::pause();

@@ -125,13 +125,12 @@ bool tells_any(const Case& subject, const std::set<std::string>& paths) {
   return false;
 }
 
-/// By design or by policy: what the run does not compute with. A tensor that no name explains, or
+/// A tensor that no name explains, or
 /// that the plan calls settings, may be a second network or its optimizer.
 bool is_incidental(const Case& subject, Component component, const FinalDifference& difference,
                    bool tensors) {
-  if (is_required(subject, component) || tensors) return false;
-  if (component == Component::kConfig) return true;
-  return component == Component::kOther && !tells_any(subject, difference.paths);
+  if (!is_incidental(subject, component) || tensors) return false;
+  return component == Component::kConfig || !tells_any(subject, difference.paths);
 }
 
 Finding difference_finding(const Case& subject, Component component,
@@ -224,8 +223,7 @@ std::vector<Finding> lost_since(const Case& subject) {
                                count_text(count, "entry") +
                                ": a run that dies after the later save does not come back"};
     finding.cause = absent_cause(component).cause;
-    const bool incidental = component == Component::kConfig || component == Component::kOther;
-    if (incidental && !is_required(subject, component)) {
+    if (is_incidental(subject, component)) {
       finding.status = Status::kWarn;
       finding.cause.reset();
     }
@@ -249,9 +247,8 @@ void doubt_opaque(const Case& subject, Component component, Finding& finding) {
       return object.ends_with(std::string(name) + ")");
     });
   });
-  const bool remark = component == Component::kConfig || component == Component::kOther;
   finding.status =
-      remark && !draws && !is_required(subject, component) ? Status::kWarn : Status::kInconclusive;
+      is_incidental(subject, component) && !draws ? Status::kWarn : Status::kInconclusive;
   finding.message += "; " + count_text(objects.size(), "object") +
                      " of a class that is not modelled could not be compared, the first is " +
                      objects.front() + ": save its state as values or tensors";

@@ -57,12 +57,6 @@ Places places_of(const Case& subject, const std::string& label) {
   return places;
 }
 
-/// By design or by policy: what the run does not compute with. Settings are values.
-bool is_incidental(const Case& subject, Component component) {
-  return (component == Component::kConfig || component == Component::kOther) &&
-         !is_required(subject, component);
-}
-
 bool any_tensor(const Places& places, const std::set<std::string>& paths) {
   const auto holds = [&paths](const Items* items) {
     return items != nullptr && std::any_of(items->begin(), items->end(), [&](const auto& item) {

@@ -203,6 +203,11 @@ bool is_required(const Case& subject, Component component) {
   return std::find(required.begin(), required.end(), component) != required.end();
 }
 
+bool is_incidental(const Case& subject, Component component) {
+  return (component == Component::kConfig || component == Component::kOther) &&
+         !is_required(subject, component);
+}
+
 bool cause_named(const Judgement& judgement) {
   return std::any_of(judgement.findings.begin(), judgement.findings.end(), [](const Finding& f) {
     return f.status == Status::kFail && f.cause && f.cause->kind != CauseKind::kUnknown;

@@ -221,6 +221,9 @@ inline constexpr std::string_view kWithinNoise = "within the noise";
 bool tells_nothing(const std::vector<Finding>& findings);
 /// By the plan.
 bool is_required(const Case& subject, Component component);
+/// By design or by policy: settings and what no known component holds, which the run does not
+/// compute with, unless the plan requires it.
+bool is_incidental(const Case& subject, Component component);
 /// Whether a cause has been named by evidence so far.
 bool cause_named(const Judgement& judgement);
 bool within(const Tolerance& tolerance, double found, double expected);

@@ -223,7 +223,6 @@ void Supervisor::take_event(const Event& event, std::size_t index) {
     if (options_.on_step) options_.on_step(step->step);
   } else if (const auto* save = std::get_if<SaveEvent>(&event.what)) {
     tells_saves_ = true;
-    begun_saves_.insert(save->step);
     (save->point == SavePoint::kEnd ? ended_by_ : begun_by_)[save->step].insert(event.pid);
     if (save->point == SavePoint::kEnd) saves_[save->step] = index;
   }

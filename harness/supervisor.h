@@ -172,7 +172,6 @@ class Supervisor {
   bool tells_saves_ = false;
   std::optional<std::uint64_t> last_step_;
   std::map<std::uint64_t, std::size_t> saves_;  // acknowledged step to the event's index
-  std::set<std::uint64_t> begun_saves_;
   std::optional<std::uint64_t> held_at_;
   std::set<std::uint64_t> released_;   // holds that are over: nobody is to wait at them any more
   std::set<std::int64_t> late_;        // processes whose last event names one of these

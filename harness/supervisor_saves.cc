@@ -94,7 +94,8 @@ bool Supervisor::saved(const SaveGoal& goal) {
 
 /// No deadline need pass where the trainer itself says that it went past.
 bool Supervisor::missed(const SaveGoal& goal) const {
-  return !begun_saves_.contains(goal.step) && saves_.upper_bound(goal.step) != saves_.end();
+  return !begun_by_.contains(goal.step) && !saves_.contains(goal.step) &&
+         saves_.upper_bound(goal.step) != saves_.end();
 }
 
 /// A path without {step} holds an older save until it changes.

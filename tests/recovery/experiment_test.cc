@@ -32,15 +32,19 @@ Plan odd_plan(const std::string& behave, const std::string& mark) {
 }
 
 /// The record; nothing of its trees is left when it is returned.
-ExperimentRecord run_odd(const std::string& behave, const Directory& directory) {
-  const std::string mark = new_mark();
-  const Plan plan = odd_plan(behave, mark);
+ExperimentRecord run_plan(const Plan& plan, const Directory& directory, const std::string& mark) {
   auto record = run_experiment(
       plan, formats(),
       {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
   EXPECT_TRUE(record) << record.error().text();
   EXPECT_THAT(marked_processes(mark), IsEmpty());
   return record ? *std::move(record) : ExperimentRecord{};
+}
+
+ExperimentRecord run_odd(const std::string& behave, const Directory& directory) {
+  const std::string mark = new_mark();
+  const Plan plan = odd_plan(behave, mark);
+  return run_plan(plan, directory, mark);
 }
 
 std::vector<std::uint64_t> steps(const Trace& trace) {
@@ -326,12 +330,7 @@ ExperimentRecord told_and_then(const std::string& words, const Directory& direct
       "\"$p\"'\"}}' >> \"$CKPTVERIFY_EVENTS\"; " +
           words,
       "{run_dir}"};
-  auto record = run_experiment(
-      plan, formats(),
-      {.output_directory = directory.path() / "out", .tool = built("guardian_host")});
-  EXPECT_TRUE(record) << record.error().text();
-  EXPECT_THAT(marked_processes(mark), IsEmpty());
-  return record ? *std::move(record) : ExperimentRecord{};
+  return run_plan(plan, directory, mark);
 }
 
 TEST(Experiment, LosesASaveWhoseFilesChangeAfterItsAcknowledgement) {
